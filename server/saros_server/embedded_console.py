@@ -1,4 +1,4 @@
-"""The console of an embedded database: opens a folder, and serves it on a local port to one browser.
+"""The console of an embedded database: open a folder, and serve its console on a local port to one browser.
 
 opened --link: a ticket in its fragment--> the browser's cookie --> requests --> close
 """

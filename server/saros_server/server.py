@@ -218,7 +218,7 @@ class Server:
             stop.join()
 
     def run_until_signalled(self) -> None:
-        """Serve until SIGTERM or SIGINT. Must run on the main thread, of a process that does nothing else."""
+        """Serve until SIGTERM or SIGINT. This must run on the main thread of a process that does nothing else."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,7 +1,7 @@
 """Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers.
 
-Public: the modules of each package that other rooms may import. `*` means all modules of the package, `(package)` the
-names in the package's `__init__`, and `(room)` the modules outside packages.
+Public: the modules of each package that other rooms (top-level packages of the repository) may import. `*` means all
+modules of the package, `(package)` the names in the package's `__init__`, and `(room)` the modules outside packages.
 
     base          *
     io            *

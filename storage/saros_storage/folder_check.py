@@ -43,7 +43,7 @@ class FolderResult(msgspec.Struct):
     file_bytes: int = 0
     points: int = 0
     log_records: int = 0
-    #: Files that were set aside earlier, as path and reason. They are not counted as problems.
+    #: Path and reason of each file that was set aside earlier. They are not counted as problems.
     set_aside: list[tuple[str, str]] = msgspec.field(default_factory=list)
     problems: list[StorageError] = msgspec.field(default_factory=list)
 
@@ -51,7 +51,7 @@ class FolderResult(msgspec.Struct):
 def check_folder(folder: str, disk: Disk, progress: Callable[[str], None], *, quick: bool = False) -> FolderResult:
     """Check a data folder; `progress` is called with the path of each TsFile before it is read.
 
-    `quick`: read neither the log nor the TsFiles, of which only existence and size are checked.
+    With `quick`, the log is not read, and only existence and size of the TsFiles are checked.
     """
     return _FolderCheck(folder, disk, progress, quick=quick).run()
 

@@ -1,4 +1,4 @@
-"""Extension points of a database for other rooms: checks before writes, and layers on top of views.
+"""Extension points of a database for other top-level packages: checks before writes, and layers on top of views.
 
     write, delete, drop, schema change, LOAD  ->  every WriteGuard  ->  executed
     view  <-  the last ViewLayer  <-  ...  <-  the first ViewLayer  <-  the database's own view
@@ -23,7 +23,7 @@ class WriteGuard(Protocol):
 
     @property
     def change_lock(self) -> AbstractContextManager[object]:
-        """The lock to hold while a schema change is checked and applied; reentrant."""
+        """The lock to hold while a schema change is checked and applied; it is reentrant."""
         ...
 
     def check_rows(self, devices: Iterable[str]) -> None:
@@ -44,7 +44,7 @@ class WriteGuard(Protocol):
 
 
 class ViewLayer(Protocol):
-    """A layer that adds to, or replaces, the data of a database in views. `below` opens the view under the layer."""
+    """A layer whose views add data to a database's own data or replace it. `below` opens the view under the layer."""
 
     def view(self, below: Callable[[], ReadView]) -> ReadView:
         """Open the layer's view; when it is closed, it also closes the view below."""

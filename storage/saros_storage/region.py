@@ -71,7 +71,7 @@ class StoreStatus(msgspec.Struct, frozen=True):
 
 
 class Region:
-    """The partitions and the schema of a group on this node, with their flusher and compaction."""
+    """The partitions and the schema of a group on this node, together with the flusher and the compaction."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Region:
     # ------------------------------------------------------------------ entries, under the lock
 
     def take_effect(self, index: int, mutation: Mutation, spared: Chosen = nothing) -> None:
-        """Apply a checked entry. Its deletions and drops skip the `spared` partitions."""
+        """Apply a checked entry; the entry's deletions and drops skip the `spared` partitions."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
             self.staging.reserve_name(staged.name)
@@ -232,7 +232,8 @@ class Region:
         The deletion has taken effect even if this fails. Its entry must stay in the log until the folders are gone.
         """
         try:
-            # Otherwise a power cut could undo the deletion, after some of the files are gone.
+            # The entry must be durable first: otherwise a power cut could undo the deletion when some of the files are
+            # gone.
             self._journal.sync_due()
             self._remove_folders(dropped)
         except (OSError, StorageError) as error:
@@ -261,7 +262,7 @@ class Region:
             self._flusher.freeze(largest)
 
     def flush_oldest(self, first: int) -> None:
-        """Flush the partition whose first entry that is still needed from the log is `first`."""
+        """Flush the partition that still needs the log from entry `first` on."""
         for partition in self.partitions:
             if partition.first_unflushed == first:
                 self._flusher.freeze(partition)
@@ -466,7 +467,7 @@ class Region:
             raise StorageError(f"expired files of {self._folder} cannot be removed: {error}") from error
 
     def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
-        """Pin the current snapshots of all partitions, by database; the caller must call `unpin`."""
+        """Pin and return the current snapshots of each database's partitions; the caller must call `unpin`."""
         with self.lock:
             self.check_open()
             self._views += 1

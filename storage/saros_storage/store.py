@@ -178,7 +178,7 @@ class Store:
             self.change_schema_unguarded(changes)
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
-        """Apply changes as `change_schema` does, without the guards, for the room that has set a guard."""
+        """Apply changes as `change_schema` does, but without the guards, for the package that has set a guard."""
         with self._lock:
             self._region.check_open()
             changes = self.schema.numbered(changes)
@@ -442,15 +442,15 @@ class Store:
     ) -> None:
         """Merge the files of these databases into as few as possible; return when that is done, or when `stopped`.
 
-        `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed.
+        If `full`, also rewrite files that contain deleted points. Raises DiskFull, StoreClosed.
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
         """Create a checkpoint of the whole store for a backup, with the log after it.
 
-        The last record of the log is always included. `since`: also include the log from this record on, as far as it
-        still exists. Raises DiskFull, CorruptFile.
+        The last record of the log is always included. If `since` is given, the log is also included from this record
+        on, as far as it still exists. Raises DiskFull, CorruptFile.
         """
         while True:
             self._region.flush_chosen(everything)

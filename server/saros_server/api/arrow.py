@@ -1,4 +1,4 @@
-"""Conversion between blocks and Arrow: results for clients, and the columns that clients write.
+"""Convert between blocks and Arrow: results for clients, and the columns that clients write.
 
 Types and layouts are those of `saros_storage.base.arrow`; timestamps and the Time column are timestamp[unit, zone] in
 the session's time zone. Pure: any thread.
@@ -36,8 +36,8 @@ _SHAPES_CACHED = 4_096
 _SMALL_WIDTH = 64
 #: Columns of up to this many rows are copied into one buffer, which is faster than sending them one by one.
 _FEW_ROWS = 64
-#: Maximum bytes of columns in a message: half the limit, which leaves room for metadata and for batches of text, which
-#: are split in half by rows.
+#: Maximum bytes of columns in a message. This is half the limit: the rest leaves room for metadata, and for batches of
+#: text, which are split in half by rows.
 _BATCH_BYTES_MAX = MESSAGE_BYTES_MAX // 2
 #: The numeric types whose arrays are Arrow buffers without conversion.
 _PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
@@ -47,7 +47,7 @@ _ALIGNMENT = 8
 def arrow_schema(
     names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str
 ) -> pa.Schema:
-    """Return the schema of a result; `timed`: a `Time` column comes first."""
+    """Return the schema of a result; if `timed`, a `Time` column comes first."""
     instant = pa.timestamp(unit.suffix, tz=zone)
     fields = [pa.field("Time", instant, nullable=False)] if timed else []
     fields += [pa.field(n, arrow_type(t, instant)) for n, t in zip(names, types, strict=True)]
@@ -55,7 +55,7 @@ def arrow_schema(
 
 
 class ResultSchema:
-    """The schema of a result: as an Arrow schema, as Arrow IPC, and as the names of the columns' types."""
+    """The schema of a result in three forms: an Arrow schema, Arrow IPC, and the names of the columns' types."""
 
     def __init__(self, fields: Sequence[Field], timed: bool, unit: TimeUnit, zone: str) -> None:
         """See `arrow_schema`."""

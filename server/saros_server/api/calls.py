@@ -61,7 +61,7 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Services(msgspec.Struct, frozen=True):
-    """The state of a node's client API, which its operations share."""
+    """The state that the operations of a node's client API share."""
 
     folder: str
     node: Node
@@ -89,7 +89,7 @@ class Call(NamedTuple):
     #: The connection on which the call arrived.
     holder: SessionHolder
     cancel: CancelToken
-    #: The token of the caller's session; empty: the caller has none.
+    #: The token of the caller's session; empty if the caller has none.
     token: bytes
     #: The caller's session, if the policy requires one.
     admitted: EmbeddedSession | None
@@ -105,8 +105,8 @@ class Call(NamedTuple):
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
         """Return the caller's write request with a sequence number and the call's deadline.
 
-        `timeout_ms`: the statement's own time limit (0: none). It also sets a deadline, shortly before the limit, so
-        that the error names the node that does not answer instead of the limit. The earlier deadline applies.
+        `timeout_ms`: the statement's own time limit (0: none). A deadline shortly before that limit ensures that the
+        error names the node that does not answer instead of the limit. The earlier of the two deadlines applies.
         """
         deadline_ns = self.deadline_ns
         if timeout_ms:

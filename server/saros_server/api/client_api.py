@@ -131,9 +131,8 @@ class ApiConnection:
     ) -> _Answer:
         """Apply the operation's policy to the caller, and run the operation.
 
-        `token`: the token of the caller's session; empty: the caller has none.
-        `wait_ms`: how long a write may wait for other nodes of a cluster; None: each step has its own limit. Raises
-        NoSession, and the errors of the operation.
+        `token` is the token of the caller's session, or empty. A write may wait `wait_ms` for other nodes of a cluster;
+        with None, each step has its own limit. Raises NoSession, and the errors of the operation.
         """
         if OPERATIONS.get(operation.name) is not operation:
             raise TypeError(f"operation {operation.name} is not registered")

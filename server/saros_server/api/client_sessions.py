@@ -31,7 +31,7 @@ IDLE_SECONDS = 1_800
 LIFE_SECONDS = 86_400
 #: A session without a connection is closed after this time: a client that lost its connection reconnects much sooner.
 LEASE_SECONDS = 60
-#: Equal to the limit on connections: a client needs at most one session on each. A session takes 1 KiB.
+#: Equal to the limit on connections: a client needs at most one session for each connection. A session takes 1 KiB.
 SESSIONS_MAX = 10_000
 #: The interval at which all sessions are checked for expiry.
 _SWEEP_SECONDS = 10
@@ -70,9 +70,9 @@ class _ClientSession(msgspec.Struct, eq=False):
     visitor: AuthenticatedClient
     opened_ns: int
     used_ns: int
-    #: The connections that hold the session; empty: the session is leased.
+    #: The connections that hold the session. While there are none, the session is leased.
     holders: set[SessionHolder] = msgspec.field(default_factory=set)
-    #: The start of its last lease.
+    #: The start of the session's last lease.
     leased_ns: int = 0
 
     def is_expired(self, now_ns: int) -> bool:
@@ -183,7 +183,10 @@ class ClientSessions:
             holder.held.discard(client)
 
     def _make_room(self, now: int) -> list[_ClientSession]:
-        """Forget expired sessions, and the longest leased one if the table is still full. Return them, to be closed."""
+        """Forget expired sessions and, if the table is still full, the session leased first.
+
+        Return them, to be closed.
+        """
         gone: list[_ClientSession] = []
         if now >= self._next_sweep_ns:
             self._next_sweep_ns = now + _SWEEP_SECONDS * 1_000_000_000

@@ -1,4 +1,4 @@
-"""The report of a failed call that its client gets: status code, message, and rows that a partial write left out."""
+"""How a failed call is reported to its client: status code, message, and the rows that a partial write left out."""
 
 from __future__ import annotations
 

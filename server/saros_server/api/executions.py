@@ -4,10 +4,10 @@
     fetch    -> a stream of the rows of a cursor; discard -> the cursor is closed
     stream   -> a stream of all rows
 
-A stream costs client and server 50 % more processor time than a single answer, so a result that fits is sent as one
-answer. A result is closed by its current owner: by `execute` once the answer is complete, by the stream, or by
-`result_cursors` if the client does not fetch the remaining rows. A cancelled token ends a stream at once, and an answer
-after `_ANSWER_SECONDS` at the latest.
+A stream costs client and server 50 % more processor time than a single answer, so a small result is sent as one answer.
+A result is closed by its current owner: by `execute` once the answer is complete, by the stream, or by `result_cursors`
+if the client does not fetch the remaining rows. A cancelled token ends a stream at once, and an answer after
+`_ANSWER_SECONDS` at the latest.
 
 Rows are sent as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
@@ -34,15 +34,15 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.write_request import WriteRequest
 from saros_wire.read_point import ReadPoint
 
-#: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
-#: copied more often than the messages of a stream.
+#: An answer waits for more rows until it has this many bytes, and never has more than twice as many. Larger results are
+#: streamed, since an answer is copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
 #: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. A
 #: shorter wait would not do, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
 #: The maximum number of results that clients have not read to the end. Each such result occupies one of the node's 256
 #: threads for calls. The remaining threads are left for short calls. The limit may be exceeded slightly, since
-#: concurrent calls may all see that one place is free.
+#: concurrent calls may all see the same free place.
 RESULTS_MAX = 192
 #: The maximum number of groups in a request. It exceeds twice the number of groups of a cluster, since a request may
 #: name each group once for its data and once for its schema.
@@ -68,25 +68,25 @@ class Statement(NamedTuple):
     text: str
     #: The values of its `?` placeholders.
     parameters: Sequence[object] = ()
-    #: 0: the node's configured timeout.
+    #: 0 stands for the node's configured timeout.
     timeout_ms: int = 0
-    #: The client's sequence number of the write, so that retries take effect once; 0: none.
+    #: The client's sequence number of the write, so that retries take effect once; 0 if it has none.
     sequence: int = 0
     #: For reads that are not strong: for each group, the log position of the latest data that the session has seen on
     #: any node.
     shown: Mapping[int, int] = NOTHING_SHOWN
-    #: The read point at which a SELECT reads; None: the SELECT gets a new one.
+    #: The read point at which a SELECT reads, or None if the SELECT gets a new one.
     read_point: ReadPoint | None = None
     #: Raise StatementNotAllowed unless the statement only reads.
     read_only: bool = False
 
 
 class ResultHead(NamedTuple):
-    """The description of a result, known before its rows."""
+    """The description of a result, which is available before the rows."""
 
     #: Empty for statements that are not queries.
     query_id: str
-    #: Arrow IPC; empty: the result has no rows.
+    #: The schema as Arrow IPC; empty if the result has no rows.
     schema: bytes
     type_names: tuple[str, ...]
     update_count: int
@@ -97,7 +97,10 @@ class ResultHead(NamedTuple):
 
 
 class ResultEnd(msgspec.Struct, frozen=True):
-    """The end record of a read that is not strong, or that misses data which its head does not list."""
+    """The end record of a result.
+
+    It exists if the read is not strong, or if data is missing that the head does not list.
+    """
 
     stale: bool
     #: For each group, the log position of the latest data that the session has seen.
@@ -112,7 +115,7 @@ class Answer(NamedTuple):
     head: ResultHead
     #: Record batches as Arrow IPC.
     messages: Sequence[Message]
-    #: The cursor from which the other rows must be fetched within `LEASE_SECONDS`; 0: there are no other rows.
+    #: The cursor from which the other rows must be fetched within `LEASE_SECONDS`; 0 if there are no other rows.
     cursor: int = 0
     #: Set if the result is complete and has an end record.
     end: ResultEnd | None = None
@@ -128,7 +131,7 @@ class ResultStream:
     def __init__(self, cursor: ResultCursor, cancel: CancelToken, on_close: Callable[[], None]) -> None:
         self._cursor = cursor
         self._lock = threading.Lock()
-        #: None: the stream is closed.
+        #: None once the stream is closed.
         self._on_close: Callable[[], None] | None = on_close
         #: Set after the last message, if the result has an end record.
         self.end: ResultEnd | None = None

@@ -1,4 +1,4 @@
-"""Validation of inserts in columnar form: measurement names and DATE values. Pure: any thread."""
+"""Validate the measurement names and the DATE values of inserts in columnar form. Pure: any thread."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ class InsertRequest(msgspec.Struct, frozen=True):
     """Rows of one device; times and columns are of any type that the driver's `insert` accepts."""
 
     device: str
-    #: None: keep the device's alignment.
+    #: None keeps the device's alignment.
     aligned: bool | None
-    #: The client's sequence number of the write, so that retries take effect once; 0: none.
+    #: The client's sequence number of the write, so that retries take effect once; 0 if it has none.
     sequence: int
     times: object
     columns: Mapping[str, object]
@@ -54,7 +54,7 @@ Columns = InsertRequest | bytes | memoryview
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The offsets of the columns in a stream: times, then numbers of one type at a fixed stride, all without nulls."""
+    """The layout of a stream that has times, then columns of numbers of one type at a fixed stride, without nulls."""
 
     names: tuple[str, ...]
     type: DataType
@@ -67,7 +67,7 @@ class _Layout(msgspec.Struct, frozen=True):
 
 
 class _LayoutCache:
-    """A cache of layouts by the metadata of a stream; None: the stream has no such layout."""
+    """A cache that maps the metadata of a stream to the layout, or to None if the stream has no such layout."""
 
     def __init__(self) -> None:
         self._layouts: dict[bytes, _Layout | None] = {}

@@ -1,4 +1,4 @@
-"""Translation of Saros' status codes into those of IoTDB.
+"""Translate Saros' status codes into the status codes of IoTDB.
 
 Most codes have the same meaning in Saros and in IoTDB. The table lists the others: conditions for which IoTDB has a
 different code, and the codes from 2000 on, which mean something else in IoTDB. Pure: any thread.

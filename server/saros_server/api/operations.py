@@ -1,4 +1,4 @@
-"""The operations of the client API, each with its policy, and their requests and answers.
+"""The operations of the client API: the policy, the request and the answer of each operation.
 
     sessions     OPEN CLOSE PING RENEW
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
@@ -49,14 +49,14 @@ class Login(msgspec.Struct, frozen=True):
 
     user: str = ""
     password: str = ""
-    #: Empty: the node's configured time zone.
+    #: Empty stands for the node's configured time zone.
     time_zone: str = ""
-    #: strong, mid or weak; empty: strong.
+    #: strong, mid or weak; empty stands for strong.
     consistency: str = ""
     #: Reads skip the data of unavailable groups, and list it in `ResultHead.missing`.
     partial_results: bool = False
     #: A random number that identifies the client, also after it reconnects. This number and a sequence number identify
-    #: a write. 0: the client has no id.
+    #: a write. It is 0 if the client has no id.
     client_id: int = 0
     #: The session is shared by independent clients, so its settings cannot be changed.
     shared: bool = False
@@ -73,7 +73,7 @@ class OpenedSession(msgspec.Struct, frozen=True):
     server: str
     #: host:port of all nodes that clients may connect to, this node's first; empty without a cluster.
     addresses: Sequence[str]
-    #: Identifies the in-memory record by which the node de-duplicates writes; 0: the cluster's log de-duplicates them.
+    #: Identifies the in-memory record by which the node de-duplicates writes; 0 if the cluster's log does this instead.
     memory: int
 
 
@@ -133,7 +133,7 @@ class Hold(msgspec.Struct, frozen=True):
     """A request to hold a read point: the existing read point of this name, or else a new one."""
 
     name: str
-    #: The node process that must hold the read point; 0: any.
+    #: The node process that must hold the read point; 0 allows any process.
     instance: int
     #: The read point is released if no read uses it for this long.
     lease_ms: int
@@ -272,7 +272,7 @@ _IMPORTED = "file"
 
 
 class ImportChunk(msgspec.Struct, frozen=True):
-    """A chunk of a file whose rows will be imported; `job`: a random name, which only the same user can use."""
+    """A chunk of a file whose rows will be imported; `job` is a random name, which only the same user can use."""
 
     job: str
     offset: int

@@ -19,7 +19,7 @@ from saros_server.api.arrow import Message
 from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
 from saros_storage.base.clock import Clock
 
-#: Short, because a client fetches at once: the first answer and the fetch are one call in its API.
+#: This time is short because a client fetches at once: the first answer and the fetch are one call in its API.
 LEASE_SECONDS = 5.0
 #: Equal to the limit on concurrent calls. A further cursor evicts the oldest one.
 RESTS_MAX = 256
@@ -46,12 +46,12 @@ class ResultCursor(NamedTuple):
 
 
 class ResultCursors:
-    """The cursors of a node, bounded in number and in time."""
+    """The cursors of a node; their number and their time are limited."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        #: The expiry of each cursor (monotonic, ns) and the cursor, by number; the earliest expiry first.
+        #: For each number, the expiry (monotonic, ns) of the cursor and the cursor; the earliest expiry comes first.
         self._waiting: OrderedDict[int, tuple[int, ResultCursor]] = OrderedDict()
         self._numbers = count(1)
         self._thread: threading.Thread | None = None

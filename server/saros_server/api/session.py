@@ -72,7 +72,7 @@ _T = TypeVar("_T")
 
 
 class _Shared(msgspec.Struct):
-    """A node and the number of its sessions; guarded by the lock of `_nodes`."""
+    """A node and the number of its sessions. The lock of `_nodes` guards this object."""
 
     node: Node
     sessions: int = 0
@@ -102,12 +102,11 @@ def open_session(
 
     `partial`: reads skip the data of unavailable groups.
     `files`: LOAD may read any file that this process may read; otherwise only files in the folders of `load_folders`.
-    `host`: the client's host; None: the client is in this process.
-    `is_shared`: independent clients share the session, so its settings cannot be changed.
-    `read_only`: the session sees a snapshot of the database as it is now, even if another process has it open, without
-    later writes. `on_close`: called once, after the session is closed.
-    Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
-    not a data folder, corrupt), SemanticError (unknown time zone).
+    `host`: the client's host, or None if the client is in this process. `is_shared`: independent clients share the
+    session, so its settings cannot be changed. `read_only`: the session sees a snapshot of the database as it is now,
+    and no later writes; another process may have the database open. `on_close`: called once, after the session is
+    closed. Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in
+    use, not a data folder, corrupt), SemanticError (unknown time zone).
     """
     if consistency not in CONSISTENCIES:
         raise UserMistake(f"consistency {consistency!r} is unknown: use one of {', '.join(CONSISTENCIES)}", code=2003)
@@ -175,7 +174,7 @@ class EmbeddedSession:
         self._node = node
         self._unit = TIME_UNITS[node.configuration.time_unit]
         self._context = context
-        #: The client whose requests are de-duplicated by their sequence numbers; 0: none.
+        #: The client whose requests are de-duplicated by their sequence numbers; 0 if requests are not de-duplicated.
         self.client_id = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -344,7 +343,7 @@ class EmbeddedSession:
 
     @property
     def user(self) -> str:
-        """The session's user; empty: anonymous."""
+        """The session's user; empty for an anonymous session."""
         return self._context.access.user
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:

@@ -75,7 +75,7 @@ class AuditTail(msgspec.Struct, frozen=True):
 
 
 class AuditLog:
-    """The writer of a data folder's audit trail, and the reader of its newest lines."""
+    """Writes the audit trail of a data folder, and reads the newest lines of the trail."""
 
     def __init__(self, folder: str, disk: Disk, clock: Clock, *, file_bytes_max: int = FILE_BYTES_MAX) -> None:
         """Continue the trail of a data folder. Raises CorruptFile, OSError."""

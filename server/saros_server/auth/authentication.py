@@ -7,9 +7,9 @@ A wrong name and a wrong password raise the same error, and the check takes as l
 existing one. Neither the answer nor its time therefore tells which users exist. A pool of threads bounds the processor
 time that logins may take, and a semaphore bounds the number of logins that may wait for a thread.
 
-A token is sent in place of the password, with its user's name or with none. A token is looked up by its hash, which a
-client cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot be
-guessed, so valid tokens are never locked out: a program with an old token must not lock out others at its address.
+A token is sent in place of the password, with the name of its user or without a name. A token is looked up by its hash,
+which a client cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot
+be guessed, so valid tokens are never locked out: a program with an old token must not lock out others at its address.
 Thread-safe.
 """
 
@@ -47,7 +47,7 @@ _UNKNOWN = "no user has this token, or another user has it; it may have been dro
 
 
 class LoginFailed(Exception):
-    """The login failed; `wait_s`: attempts within this time are rejected without a check."""
+    """The login failed. For `wait_s` seconds, further attempts are rejected without a check."""
 
     code = 801
 
@@ -81,7 +81,7 @@ class LoginListener(Protocol):
 
 
 class Authentication:
-    """The checks of logins against a user directory, with a bounded pool of threads for password hashes."""
+    """Checks logins against a user directory. A bounded pool of threads computes password hashes."""
 
     def __init__(self, directory: Directory, clock: Clock, cost: Cost, witness: LoginListener) -> None:
         self._directory = directory

@@ -34,7 +34,7 @@ class _Attempts(msgspec.Struct):
 
 
 class Lockout:
-    """Counters of failed attempts, by key."""
+    """The counter of failed attempts of each key."""
 
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempts] = {}

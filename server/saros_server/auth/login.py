@@ -43,7 +43,7 @@ class AuthenticatedClient(msgspec.Struct, frozen=True):
 
 
 class LoginGate:
-    """The gate that admits clients and revalidates them. `directory`: None admits every client."""
+    """The gate that admits clients and revalidates them. If `directory` is None, it admits every client."""
 
     def __init__(self, directory: Directory | None, audit: AuditLog, clock: Clock, cost: Cost) -> None:
         self._directory = directory
@@ -70,7 +70,7 @@ class LoginGate:
         return visitor
 
     def revalidate(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
-        """Return the client with its current privileges; None: its session must end."""
+        """Return the client with its current privileges; None if its session must end."""
         if self._directory is None:
             return visitor
         if visitor.token is not None and not visitor.token.is_valid_at(self._clock.now_ns() // _NANOSECONDS_PER_MS):

@@ -68,7 +68,7 @@ def check_host(
 ) -> None:
     """Raise ConfigurationError for an address that other machines can reach, unless it is secure or explicitly allowed.
 
-    `clustered`: the address and the users come from a cluster.json, so the message names other remedies.
+    If `clustered`, the address and the users come from a cluster.json, so the message names other remedies.
     """
     if is_loopback(host) or (security is not None and security.insecure):
         return
@@ -106,8 +106,8 @@ def check_folder(folder: str) -> None:
 def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str | None:
     """Create user root if the folder has no users; return its one-time password, or None if no such password was made.
 
-    `password_file`: its first line is the password, in place of a one-time password.
-    Raises ConfigurationError, StorageError.
+    The first line of `password_file` is the password, in place of a one-time password. Raises ConfigurationError,
+    StorageError.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if has_users(folder):

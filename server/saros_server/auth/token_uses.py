@@ -1,4 +1,4 @@
-"""The record of the days on which tokens were used, stored in the user directory.
+"""Record the days on which tokens were used; the user directory stores this record.
 
 A login does not wait until the record is written: a node that is partitioned from its cluster cannot write the record,
 but still admits users. Each node tries once for each token and day. Thread-safe.

@@ -123,7 +123,7 @@ class BackgroundTasks:
         self._shelf.expire()
 
     def leads_meta(self) -> bool:
-        """Return whether this node leads the meta group, and so runs the tasks that one node runs for all."""
+        """Return whether this node leads the meta group; the leader runs the tasks that one node runs for all nodes."""
         return self.host.leads(META)
 
     def _finish_drops(self) -> None:
@@ -155,7 +155,7 @@ class BackgroundTasks:
         return [group for group, status in self.host.statuses().items() if status.leads]
 
     def transfer_leadership(self) -> None:
-        """Transfer the groups that this node leads to up-to-date members, as far as possible, before the node stops."""
+        """Let up-to-date members lead the groups that this node leads, as far as possible, before the node stops."""
         deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
         for group in self._led():
             for node in self._status.current_members(group)[:1]:

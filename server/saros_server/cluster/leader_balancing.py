@@ -1,4 +1,4 @@
-"""Decide when a leader transfers its group to the group's head, so that no node leads more than its share.
+"""Decide when a leader transfers its group to the group's head (its first member), so that nodes share the work.
 
     the head has been up to date for SETTLED_ROUNDS               transfer now
     the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
@@ -31,7 +31,7 @@ class LeaderBalancing:
     def due(self, ready: Iterable[GroupId]) -> list[GroupId]:
         """Return the groups to transfer now; call it once a round.
 
-        `ready`: the groups that this node leads and whose head is up to date.
+        `ready` are the groups that this node leads and whose head is up to date.
         """
         self._round += 1
         self._settled = {group: self._settled.get(group, 0) + 1 for group in ready}

@@ -37,7 +37,7 @@ class BalanceOptions(msgspec.Struct, frozen=True):
 
 
 class Balancing:
-    """The rebalancing of a cluster's slots, planned and started by this node."""
+    """Plans and starts the rebalancing of a cluster's slots on this node."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Balancing:
                 logger.info("the cluster is balanced", extra={"by": measure.value})
 
     def rest(self) -> None:
-        """Reset the interval, so that the next leader waits a whole one. For all other nodes."""
+        """Forget the due time, so that a node that becomes leader waits for a full interval. For all other nodes."""
         self._due_ns = None
 
     def _loads(self, measure: Measure, slots: int) -> Loads:

@@ -1,7 +1,7 @@
 """A node's view of its cluster: the state of its own replicas, and the latest reports of the other nodes.
 
 Only `refresh`, `answers` and `find_fast_nodes` wait for other nodes. `refresh` is a background task: each time it asks
-the nodes that share a group with this node, and a few of the others in turn.
+the nodes that share a group with this node, and a few of the other nodes in turn.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _NodeReport(msgspec.Struct, frozen=True):
 class LocalGroup(msgspec.Struct, frozen=True):
     """A group that this node is a member of.
 
-    Terms and indices of entries are numbered per group, as `counted` returns them.
+    `term` and `applied` are counted from the beginning of the group (see `counted`).
     """
 
     leads: bool
@@ -124,7 +124,7 @@ class ClusterStatus:
         self._schema = schema
         self._inflow = inflow
         self._clock = clock
-        #: The last report of each node; None: it did not answer.
+        #: The last report of each node, or None if the node did not answer.
         self._reports: dict[NodeId, _NodeReport | None] = {}
         #: The committed entries of this node's replicas at the last `refresh`, for comparison with the reports.
         self._committed: Mapping[GroupId, int] = {}
@@ -240,7 +240,7 @@ class ClusterStatus:
     # ------------------------------------------------------------------ for operators
 
     def blocked_by(self) -> str | None:
-        """Return the reason why this node cannot accept any write; None: it can write to at least some groups."""
+        """Return the reason why this node cannot accept any write; None if it can write to at least some groups."""
         if self._routes.is_removed:
             return _REMOVED
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):

@@ -1,4 +1,4 @@
-"""Parsing of command lines with `argparse`, with suggestions for misspelled words, for `saros` and its sub-commands."""
+"""Parse the command lines of `saros` and its sub-commands with `argparse`, and suggest words for misspelled ones."""
 
 from __future__ import annotations
 

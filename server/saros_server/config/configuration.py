@@ -1,4 +1,4 @@
-"""A node's options: one table, the sources of their values, and the source of each value.
+"""A node's options: the table of all options, the possible sources of values, and the source of each value.
 
     default  <  node.json of the data folder, for options that are fixed when the folder is created
              <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
@@ -259,7 +259,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Loaded:
-    """Merge the sources. `folder`, `file`: None leaves this source out. Raises ConfigurationError."""
+    """Merge the sources; if `folder` or `file` is None, leave this source out. Raises ConfigurationError."""
     values: dict[str, object] = {}
     sources = {f.name: "default" for f in fields(Configuration)}
     layers: list[tuple[str, Mapping[str, object]]] = []

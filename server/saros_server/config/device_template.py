@@ -69,7 +69,7 @@ def parsed_template(text: str) -> DeviceTemplate:
 
 
 def node_of_tag(value: str | None) -> str:
-    """Return the node for a tag's value; None: the series lacks the tag.
+    """Return the node for a tag's value; `value` is None if the series lacks the tag.
 
     A value that begins with `_` gets another `_` in front, so that it cannot be taken for `MISSING`.
     """

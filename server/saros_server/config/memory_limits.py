@@ -23,7 +23,7 @@ def queries_memory_bytes() -> int:
 
 
 def memory_bytes(root: Path = Path("/")) -> int:
-    """Return the bytes of memory that this process may use. `root`: the folder that contains `proc` and `sys`."""
+    """Return the bytes of memory that this process may use; `root` is the folder that contains `proc` and `sys`."""
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_limits(root)])
 
 

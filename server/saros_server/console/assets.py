@@ -1,7 +1,9 @@
-"""The files of the console: a fixed list, read from the package once. No part of a request names a file.
+"""The files of the console.
 
-Each has a strong ETag for each of its two encodings; the URL of a script or a style has its version, so that browsers
-keep it. Immutable: any thread.
+They form a fixed list, and are read from the package once. No part of a request names a file.
+
+Each file has a strong ETag for each of its two encodings. The URL of a script or a style contains the file's version,
+so that browsers may cache the file. Immutable: any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _CONTENT_TYPES = {
     "icon.svg": "image/svg+xml",
     "THIRD_PARTY.txt": "text/plain; charset=utf-8",
 }
-#: Nothing of other origins, no inline scripts, no frames.
+#: Pages load nothing from other origins, run no inline scripts, and cannot be framed.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -72,7 +74,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def routes() -> list[Route]:
-    """Return the routes of all files, and those that lead to the page."""
+    """Return the routes of all files, and the routes that lead to the page."""
     assets = {name: Asset.load(name) for name in _CONTENT_TYPES}
     found = [Route("GET", _PLACE + name, Policy.PUBLIC, asset.answer) for name, asset in assets.items()]
     return [

@@ -1,13 +1,13 @@
-"""Sessions of browsers, each known by a cookie. Implements `CookieSessions` (`saros_server.http.session`).
+"""Sessions of browsers, each identified by a cookie. Implements `CookieSessions` (`saros_server.http.session`).
 
     user and password, or ticket --> session, cookie --requests--> idle, old, logged out, password changed --> closed
 
-A cookie is a random token, kept as a hash; it is HttpOnly and SameSite=Strict, and Secure with TLS. Requests that may
-write also need the session's CSRF token in the header `X-Saros-Csrf`, which only pages of this service can know. Every
-session passes the gate of the client API, with its lock-out and audit trail.
+A cookie is a random token, of which only a hash is stored. It is HttpOnly and SameSite=Strict, and Secure with TLS.
+Requests that may write also need the session's CSRF token in the header `X-Saros-Csrf`, which only pages of this
+service can know. Every session passes the gate of the client API, with its lock-out and audit trail.
 
-A *ticket* is a token that admits one browser, once, without a password. It is for a service that only its user may use.
-Thread-safe.
+A *ticket* is a token that admits one browser, once, without a password. Tickets are for a service with a single user,
+such as the console of an embedded database. Thread-safe.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BrowserSessions:
     """The sessions of a service's browsers."""
 
     def __init__(self, api: ClientApi, *, secure: bool, is_sealed: bool = False) -> None:
-        """`secure`: the service has TLS. `is_sealed`: only browsers with a ticket are admitted."""
+        """`secure` means that the service has TLS, `is_sealed` that only browsers with a ticket are admitted."""
         self._api = api
         self._secure = secure
         self.is_sealed = is_sealed

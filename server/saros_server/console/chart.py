@@ -1,4 +1,4 @@
-"""A chart of a statement's result: `POST /console/chart`, reduced to the pixels that it is drawn with.
+"""`POST /console/chart`: the result of a statement as a chart, reduced to the points that its pixels can show.
 
     {"sql", "width": pixels, "from", "to": milliseconds since 1970, or null}
     --> {"from", "to", "series": [{"name", "times": [milliseconds], "values": [...]}], "hidden", "is_reduced"}
@@ -50,7 +50,7 @@ _WHERE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?P<wher
 class _Request(msgspec.Struct, frozen=True):
     sql: str
     width: int
-    #: Ticks of the database; None: all times. `end` is exclusive.
+    #: The range in ticks of the database; None stands for all times. `end` is exclusive.
     start: int | None
     end: int | None
     ticks_per_ms: int
@@ -119,7 +119,7 @@ def _encoded(chart: _Chart, wanted: _Request) -> dict[str, Any]:
 
 
 def _plain(wanted: _Request, session: HttpSession) -> _Chart | None:
-    """Return the chart of a SELECT of plain series from aggregates; None: it is another statement."""
+    """Return the chart of a SELECT of plain series from aggregates; None for any other statement."""
     condition = _condition_of(wanted.sql)
     if condition is None:
         return None
@@ -186,7 +186,7 @@ def _calls(functions: tuple[str, ...], names: list[str]) -> str:
 def _windows(
     wanted: _Request, session: HttpSession, names: list[str], scope: tuple[int, int, str], hidden: int
 ) -> _Chart:
-    """Return the chart of series by one query of a window per pixel."""
+    """Return the chart of series, using one query with a window for each pixel."""
     low, high, source = scope
     start = low if wanted.start is None else wanted.start
     end = high if wanted.end is None else wanted.end

@@ -5,7 +5,7 @@
     POST /console/ticket     {"ticket"} --> the same, and a cookie; works once
     POST /console/logout     ends the session
 
-`open`: there are no users, so no login. Thread-safe.
+`open`: there are no users, so nobody needs to log in. Thread-safe.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _state(found: BrowserSession | None, session: HttpSession) -> dict[str, str]
 
 
 def _json_of(request: HttpRequest) -> dict[str, object]:
-    """Return the JSON body; other sites cannot send this content type without a preflight. Raises HttpError."""
+    """Return the JSON body.
+
+    Raises HttpError for another content type: other sites can send JSON only after a preflight.
+    """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != JSON:
         raise HttpError(415, f"the body must be {JSON}")

@@ -33,7 +33,7 @@ def reduce_points(times: Times, values: Values, interval: int) -> tuple[Times, V
 
 
 def _first_equal(values: Values, wanted: Values, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the place of the first value in each window that equals the window's wanted one."""
+    """Return, for each window, the position of the first value that equals the window's value in `wanted`."""
     places = np.flatnonzero(values == wanted[numbers])
     return places[np.flatnonzero(np.diff(numbers[places], prepend=-1))]
 
@@ -53,7 +53,7 @@ def from_windows(
 
 
 def with_gaps(times: Times, values: Values, least: int) -> tuple[Times, Values]:
-    """Insert NaN where points are much farther apart than usual, and more than `least` ticks."""
+    """Insert NaN where the distance between two points is much larger than usual, and larger than `least` ticks."""
     distances = np.diff(times)
     if len(distances) == 0:
         return times, values

@@ -1,4 +1,4 @@
-"""A statement of the console: `POST /console/query`, with the result in lines of JSON, column by column.
+"""`POST /console/query`: execute a statement, and return its result in lines of JSON, column by column.
 
     {"query_id", "columns": [{"name", "type"}], "count"}       count: of a statement without rows
     {"rows", "values": [[...], ...]}                           as often as there are rows

@@ -31,7 +31,7 @@ from saros_wire.read_point import ReadPoint
 
 #: The number of bytes in each item of the stream that answers CREATE_CHECKPOINT.
 _CHECKPOINT_ITEM_BYTES = 1 << 20
-#: The number of schemas whose encoded form is cached, and the bytes of the largest.
+#: The number of schemas whose encoded form is cached, and the maximum bytes of such a schema.
 _SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096
 
 #: Consecutive buffers of bytes.
@@ -59,7 +59,7 @@ class Reply(NamedTuple):
 
     head: bytes = b""
     body: Buffers = ()
-    #: The items of a stream that follows, each of which may be several buffers; None: no stream follows.
+    #: The items of the stream that follows; an item may consist of several buffers. None: no stream follows.
     items: Iterable[Buffers] | None = None
     #: Returns the head of the stream's end, after the last item.
     end: Callable[[], bytes] = bytes

@@ -18,7 +18,7 @@ class CreditWindow:
         self._is_open = True
 
     def take(self, count: int, before_wait: Callable[[], None]) -> None:
-        """Wait until the window is not full, and count `count` bytes as sent; after `close`, do not wait."""
+        """Wait until the window has room, and count `count` bytes as sent; after `close`, do not wait."""
         if self._is_full():
             before_wait()
         with self._changed:

@@ -1,4 +1,4 @@
-"""Errors of HTTP requests: HTTP status codes by Saros's error codes, and the JSON form of all errors.
+"""Errors of HTTP requests: the HTTP status for each of Saros's error codes, and the JSON form of all errors.
 
     {"code": 700, "message": "..."}
 
@@ -46,7 +46,7 @@ _STATUSES = {
     2042: 404,
 }
 _BAD_STATUS = 400
-#: The headers of responses with an HTTP status: how to log in, and when to retry.
+#: The headers that responses with an HTTP status have: how to log in, and when to retry.
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"WWW-Authenticate": 'Basic realm="saros", charset="UTF-8"'},
     503: {"Retry-After": "1"},
@@ -54,10 +54,10 @@ _HEADERS: dict[int, dict[str, str]] = {
 
 
 class HttpError(Exception):
-    """The refusal of a request, with its HTTP status."""
+    """A request is refused, with this HTTP status."""
 
     def __init__(self, status: int, message: str, code: int = BAD_REQUEST, **headers: str) -> None:
-        """Create the error; `headers`: headers of the response, with `_` for `-`."""
+        """Create the error; `headers` are headers of the response, with `_` in place of `-`."""
         super().__init__(message)
         self.status = status
         self.code = code

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from saros_server.cluster.node import ClusterNode
     from saros_server.cluster.status import LocalGroup
 
-#: Metrics by name: whether the metric is a counter, and its description. The names of counters get the suffix `_total`.
+#: For the name of each metric: whether the metric is a counter, and its description. The names of counters get the
+#: suffix `_total`.
 METRICS: dict[str, tuple[bool, str]] = {
     "saros_uptime_seconds": (False, "Time since the server started."),
     "saros_sessions": (False, "Open sessions."),
@@ -155,7 +156,7 @@ class Figures(msgspec.Struct, frozen=True):
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]
-    #: Counters of the port for clients, by protocol.
+    #: For each protocol, the counters of the port for clients.
     port: Callable[[], Mapping[str, ProtocolCounters]]
 
 

@@ -1,4 +1,4 @@
-"""Protection of a node from web pages in browsers on the same machine. Pure: any thread.
+"""Protect a node from web pages in browsers on the same machine. Pure: any thread.
 
 A page of any site can make its browser send requests to this service. Browsers mark such requests with headers
 (Sec-Fetch-Site, Origin), and the service refuses them. A node without users trusts everyone on its machine, so it also

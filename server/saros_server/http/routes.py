@@ -16,7 +16,8 @@ from saros_server.http.request import HttpRequest
 from saros_server.http.response import Response
 from saros_server.http.session import HttpSession
 
-#: A function that answers a request, on a thread of the service. If the policy is PUBLIC, the session has no token.
+#: A function that answers a request. It runs on a thread of the service. If the policy is PUBLIC, the session has no
+#: token.
 RouteFunction = Callable[[HttpRequest, HttpSession], Response]
 
 
@@ -35,9 +36,9 @@ class Description(msgspec.Struct, frozen=True):
     summary: str = ""
     #: The group of routes in the document.
     tag: str = ""
-    #: Descriptions of query parameters, by name.
+    #: The description of each query parameter.
     parameters: Mapping[str, str] = msgspec.field(default_factory=dict)
-    #: JSON schemas of the bodies of requests and responses, by content type.
+    #: For each content type, the JSON schema of the bodies of requests and of responses.
     request: Mapping[str, Any] = msgspec.field(default_factory=dict)
     response: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -52,7 +53,7 @@ class Route(msgspec.Struct, frozen=True):
     description: Description = msgspec.field(default_factory=Description)
     #: True if the query parameters `u` and `p` are credentials.
     query_credentials: bool = False
-    #: Returns the response for an error, from HTTP status, error code and message; None: `http.errors` does.
+    #: Returns the response for an error, given HTTP status, error code and message; None if `http.errors` does this.
     failure: Callable[[int, int, str], Response] | None = None
 
     def __post_init__(self) -> None:

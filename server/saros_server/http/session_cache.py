@@ -118,7 +118,7 @@ class SessionCache:
 
 
 class _LoginCall(msgspec.Struct, frozen=True):
-    """A login, to be called on a thread."""
+    """Log in; called on a thread for logins."""
 
     api: ClientApi
     credentials: Credentials

@@ -27,7 +27,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node
 from saros_wire.line_writes import LinesWritten, LineWrite
 
-#: The version that clients see: that of the implemented API.
+#: The version that clients see, which is the version of the implemented API.
 _VERSION_HEADERS = {"X-Influxdb-Version": "1.8.10", "X-Influxdb-Build": f"Saros {RELEASE}"}
 #: Aliases of time units.
 _PRECISIONS = {"": "ns", "n": "ns", "u": "us", "µ": "us"}

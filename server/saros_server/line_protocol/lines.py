@@ -63,7 +63,7 @@ _TYPES = {
 
 
 class SeriesKey(msgspec.Struct, frozen=True):
-    """A measurement and its tags, in the order of the first line with them."""
+    """A measurement and its tags, in the order in which the first line has the tags."""
 
     measurement: str
     tags: tuple[tuple[str, str], ...]
@@ -100,7 +100,8 @@ class Chunk:
     ) -> None:
         """Wrap the output of the kernel.
 
-        `lines`, `fields`: records of `line_protocol`; `spans`, `names`: offsets of series keys and of field names.
+        `lines` and `fields` are records of `line_protocol`; `spans` and `names` are offsets of series keys and field
+        names.
         """
         self._raw = raw
         self._data = np.frombuffer(raw, np.uint8)
@@ -112,7 +113,7 @@ class Chunk:
 
     @cached_property
     def series(self) -> list[SeriesKey | None]:
-        """The series by number; None: its key is invalid."""
+        """The series by number, with None in place of series whose keys are invalid."""
         return [self._series(start, end) for start, end in self._spans.reshape(-1, 2).tolist()]
 
     def _series(self, start: int, end: int) -> SeriesKey | None:
@@ -126,7 +127,7 @@ class Chunk:
     # ------------------------------------------------------------------------------------------ batches
 
     def batches(self, devices: Sequence[str | None], scale: TimeScale) -> list[ColumnBatch]:
-        """Return the batches of the valid lines; `devices`: paths by series number; None: skip the series."""
+        """Return the batches of the valid lines; `devices` has the path for each series, or None to skip the series."""
         if not len(self._lines):
             return []
         self._check_text()
@@ -142,7 +143,10 @@ class Chunk:
 
     @cached_property
     def _field_names(self) -> list[str]:
-        """Canonical measurements by number of the name. Names that are not UTF-8 belong to refused lines."""
+        """The canonical measurement of each field name, by the name's number.
+
+        Names that are not UTF-8 belong to refused lines.
+        """
         spans = self._names.reshape(-1, 2).tolist()
         return [quote_node(_plain(self._raw[start:end].decode(errors="replace"))) for start, end in spans]
 
@@ -217,7 +221,7 @@ class _Arrangement:
     def __init__(
         self, data: ByteArray, lines: Int64Array, fields: Int64Array, names: Sequence[str], devices: Int64Array
     ) -> None:
-        """Arrange the lines; `devices`: device numbers by series number; -1: none."""
+        """Arrange the lines; `devices` has the device number of each series, or -1 for none."""
         self._data, self._fields, self._names = data, fields, names
         count, size = len(lines), len(fields)
         parts, columns = (
@@ -277,7 +281,7 @@ class _Arrangement:
         return bool((self._columns[:, columns_.COLUMN_SIZE] == rows).all() and not is_text.any())
 
     def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
-        """Return a mask of the rows that have a value in a table; None: all."""
+        """Return a mask of the rows that have a value in a table; None if all rows have one."""
         if any(int(self._columns[number, columns_.COLUMN_SIZE]) == count for number in table.values()):
             return None
         present = np.zeros(count, np.bool_)

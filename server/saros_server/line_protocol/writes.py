@@ -39,7 +39,7 @@ class _Problems(ProblemList, kw_only=True):
     codes: dict[int, None] = msgspec.field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
-        """Record `count` further problems; `problems` are the first of these."""
+        """Record `count` further problems, the first of which are given as `problems`."""
         self.extend(problems, count)
         if count:
             self.codes[code] = None
@@ -51,7 +51,7 @@ class _Problems(ProblemList, kw_only=True):
 
 
 def write_lines(write: LineWrite, session: LineSession, *, default_template: str, refusal_of: Refusal) -> LinesWritten:
-    """Write lines. Raises UserMistake for errors that concern all of them."""
+    """Write lines. Raises UserMistake for errors that concern all lines."""
     devices = DeviceMap(_template(write.template or default_template), _database(write.database), session)
     scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of=refusal_of), 0
     for chunk in chunks(write.data):

@@ -59,7 +59,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
     directory: str
     #: The file of one node; the files of the other nodes differ only in `node` and `joined`.
     file: ClusterFile
-    #: The nodes that cannot be started, with the reasons.
+    #: The nodes that cannot be started, and the reason for each.
     problems: Mapping[NodeId, str]
     #: The nodes that joined after the cluster was created.
     joined: Mapping[NodeId, NodeAddress] = msgspec.field(default_factory=dict)
@@ -67,7 +67,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
 
     @property
     def nodes(self) -> list[NodeId]:
-        """The nodes by id, without removed ones."""
+        """The nodes with their ids as keys, without removed nodes."""
         return sorted({*self.file.nodes, *self.joined} - self.removed)
 
     def folder(self, node: NodeId) -> str:
@@ -191,7 +191,7 @@ def make(
 def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
     """Return two free addresses for another node: one for other nodes and one for clients. Raises UserMistake 2004.
 
-    `base_port`: the first port to try; None: the lowest port of the cluster.
+    The first port to try is `base_port`, or the lowest port of the cluster if that is None.
     """
     known = [*cluster.file.nodes.values(), *cluster.joined.values()]
     taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}

@@ -1,4 +1,4 @@
-"""Opening a folder with a `cluster.json` as a node of its cluster. Imported only for such folders."""
+"""Open a folder that has a `cluster.json` as a node of its cluster. Imported only for such folders."""
 
 from __future__ import annotations
 

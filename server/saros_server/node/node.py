@@ -92,7 +92,7 @@ class Node:
         #: The certificates for connections to other nodes; the server adds the certificates for clients.
         self.certificates = ground.certificates
         self._clock = clock
-        #: Read points that are kept for later statements.
+        #: Read points that clients hold for later statements.
         self.read_points = PinnedSnapshots(self.store, clock, self.requests.memory)
         mode = engine.mode
         in_charge = (lambda: not mode.is_fixed) if self.cluster is None else self.cluster.chores.leads_meta
@@ -103,8 +103,9 @@ class Node:
     def open(folder: str, configuration: Configuration, *, clock: Clock | None = None, read_only: bool = False) -> Node:
         """Open or create the database in `folder`.
 
-        `read_only`: open a snapshot of the database as it is now, even if another process has it open; write nothing.
-        Raises StorageError (in use, newer format, corrupt log), ConfigurationError (it cannot listen for other nodes).
+        If `read_only`, open a snapshot of the database as it is now, even if another process has it open; write
+        nothing. Raises StorageError (in use, newer format, corrupt log), ConfigurationError (it cannot listen for other
+        nodes).
         """
         keep_freed_memory()
         use_cache_folder(fallback=None if read_only else os.path.join(folder, "kernels"))
@@ -145,7 +146,7 @@ class Node:
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def leader_elsewhere(self, device: str) -> str:
-        """Return host:port of the leader that executed a device's last write; empty: this node, or no cluster."""
+        """Return host:port of the leader that executed a device's last write; empty if that is this node."""
         return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
 
     def problems(self) -> tuple[str, ...]:
@@ -227,7 +228,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
 
 
 def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
-    """Return the options of the engine from the configuration; `folder`: for spilled rows."""
+    """Return the options of the engine from the configuration; `folder` is for spilled rows."""
     return EngineOptions(
         parallelism=configuration.worker_threads,
         query_memory_bytes_max=configuration.query_memory_bytes,

@@ -1,4 +1,4 @@
-"""Named snapshots that this node holds, so that several statements, in sessions of any process, see the same data.
+"""Named snapshots that this node holds: several statements, in sessions of any process, can read the same data.
 
     hold      takes a snapshot under a name, or renews the one already held under it
     find      returns its read point for a statement              release   drops it; so does the end of its lease
@@ -8,8 +8,8 @@ keeps its files on disk and its MemTables in memory, so at most `KEPT_MAX` snaps
 least recently read one. A restarted process holds no snapshots; its `instance` differs from that of the previous
 process.
 
-The schema is not part of the snapshot: a series that was dropped after the snapshot was taken is missing for its
-readers as for any other statement.
+The schema is not part of the snapshot: a series that was dropped after the snapshot was taken is missing for the
+snapshot's readers, too.
 
 Thread-safe. A timer runs while there are snapshots.
 """
@@ -68,7 +68,7 @@ class PinnedSnapshots:
         self._clock = clock
         #: Held while a snapshot is taken, which may wait for other nodes.
         self._taking = threading.Lock()
-        #: Guards the fields below; not held while a view is opened or closed.
+        #: Guards the fields below. It is not held while a view is opened or closed.
         self._lock = threading.Lock()
         self._kept: dict[str, _PinnedSnapshot] = {}
         self._timer: threading.Timer | None = None
@@ -82,8 +82,8 @@ class PinnedSnapshots:
     def hold(self, name: str, instance: int, lease_ms: int, consistency: str) -> None:
         """Take a snapshot named `name`, or renew the lease of the existing snapshot of this name.
 
-        `instance`: the process that the caller expects; 0: any. Raises NoSuchReadPoint (another process), UserMistake
-        2003, and the errors of `Database.read_point`.
+        `instance` is the process that the caller expects; 0 allows any process. Raises NoSuchReadPoint (another
+        process), UserMistake 2003, and the errors of `Database.read_point`.
         """
         if not 0 < len(name) <= _NAME_MAX or not 0 < lease_ms <= LEASE_MS_MAX:
             raise UserMistake(

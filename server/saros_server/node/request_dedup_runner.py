@@ -22,7 +22,7 @@ class OutcomeForgotten(Exception):
 
 
 class Requests:
-    """The requests of a node's clients, each executed at most once."""
+    """Executes each request of a node's clients at most once."""
 
     def __init__(self) -> None:
         #: Identifies this memory: see OpenReply.memory.
@@ -31,7 +31,7 @@ class Requests:
         self._over = threading.Condition()
 
     def run_once(self, request: Request, write: Callable[[], int]) -> int:
-        """Run `write` unless it was run for this request before; return its answer. A negative answer is not kept.
+        """Run `write` unless it was run for this request before; return its answer. A negative answer is not stored.
 
         Raises the errors of `write`, OutcomeForgotten.
         """

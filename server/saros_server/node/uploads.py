@@ -1,4 +1,4 @@
-"""Files that clients upload for a later LOAD, by job and name, in chunks.
+"""Files that clients upload in chunks for a later LOAD. A file is identified by its job and name.
 
     <data>/uploads/<job>/<name>.tsfile      each chunk has a checksum; `finish` checks that of the whole file
 
@@ -6,8 +6,8 @@
     finish     check the complete file, and return its path for LOAD
     discard    end a job, loaded or abandoned: its files are removed, and later chunks are refused
 
-When a job begins, jobs without activity for an hour are removed; all are removed when the process starts. Uploads are
-not durable: a client that did not learn the outcome of its LOAD starts over.
+When a job begins, jobs without activity for an hour are removed; all jobs are removed when the process starts. Uploads
+are not durable: a client that did not learn the outcome of its LOAD uploads its files again.
 
 Thread-safe; the chunks of one job are stored one at a time.
 """

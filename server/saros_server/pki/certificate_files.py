@@ -53,19 +53,19 @@ class Validity(msgspec.Struct, frozen=True):
 
 
 class WatchedFiles:
-    """Certificates, and the key of the last of them: the newest valid contents of their files."""
+    """The newest valid contents of the files of certificates, and of the file with the last certificate's key."""
 
     def __init__(self, paths: Sequence[str], uri: str | None = None) -> None:
         """Load the files. Raises ConfigurationError.
 
-        `paths`: certificates, then the key; `uri`: a name that the last certificate must have.
+        `paths` has the certificates, then the key; `uri` is a name that the last certificate must have.
         """
         self._paths = tuple(paths)
         self._uri = uri
         self._seen = _stamp_of(self._paths)
         #: The reason why the current files were refused, if they were.
         self._refused: str | None = None
-        #: The contents of the files, in their order.
+        #: The contents of the files, in the order of `paths`.
         self.contents: list[bytes]
         self._validities: list[tuple[str, Validity]]
         self._read()

@@ -1,11 +1,11 @@
-"""Creation of certificate authorities for clusters and single servers, and of the certificates they sign. Any thread.
+"""Create certificate authorities for clusters and single servers, and the certificates that they sign. Any thread.
 
     OUT/ca.pem, ca.key          valid for ten years; the key is for signing, and no node needs it
     OUT/node2.pem, node2.key    has the node's identity (`transport.handshake`) and host as names; valid for 825 days
     OUT/server.pem, server.key  of a single server: has the host names for clients; created at each start
 
-Existing certificates are not replaced, except that of a server: to renew a certificate, remove its file. Keys are P-256
-keys, readable only by their owner. An existing authority in OUT is used as well (RSA or an elliptic curve).
+Existing certificates are not replaced, except a server's certificate: to renew a certificate, remove its file. Keys are
+P-256 keys, readable only by their owner. An existing authority in OUT is used as well (RSA or an elliptic curve).
 """
 
 from __future__ import annotations

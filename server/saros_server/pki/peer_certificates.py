@@ -1,4 +1,4 @@
-"""The certificate of a node for connections to the other nodes of its cluster, from the options of the node.
+"""The certificate that a node uses for connections to the other nodes of its cluster; options name its files.
 
     peer_ca             the authority that signed the certificates of all nodes
     peer_certificate    its names identify the node and the cluster (`transport.handshake`)

@@ -40,7 +40,7 @@ class CallMonitor:
         self._epoll.register(self._waker.fd, READABLE)
         #: Watches of calls in progress.
         self._watches: set[_Watch] = set()
-        #: The watches whose socket is in the epoll, by descriptor.
+        #: For each descriptor in the epoll, the watch of this socket.
         self._registered: dict[int, _Watch] = {}
         #: True while the thread waits without a time limit, so that a new watch must wake it.
         self._is_asleep = False
@@ -130,7 +130,7 @@ class _Watch:
         self.connection = connection
         #: The start of the call, on the monotonic clock.
         self.since = 0.0
-        #: The descriptor in the epoll; -1: none.
+        #: The descriptor in the epoll, or -1 if it is not there.
         self.fd = -1
         self._monitor = monitor
         self._on_readable, self._on_closed = on_readable, on_closed

@@ -31,7 +31,7 @@ class Client(msgspec.Struct, eq=False):
     host: str
     #: The connection must use TLS.
     is_tls: bool
-    #: The reason why the client will not be served; empty: it will be served.
+    #: The reason why the client will not be served; empty if it will be served.
     refusal: str = ""
     #: True if the client was refused, or did not identify its protocol in time.
     is_refused: bool = False
@@ -41,7 +41,7 @@ class Client(msgspec.Struct, eq=False):
     requests: int = 0
     #: True while a request of the client is being executed.
     is_busy: bool = False
-    #: The latest time, on the monotonic clock, until which the client stays parked; None: no limit.
+    #: The latest time, on the monotonic clock, until which the client stays parked; None if there is no limit.
     deadline: float | None = None
     #: It waits in the poller.
     is_parked: bool = False

@@ -42,7 +42,7 @@ BUFFER_BYTES = 64 << 10
 #: The maximum number of small messages that wait for a client to read them.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
-#: Unused buffers for reuse. Only a few buffers are stored, so that all others are freed.
+#: Unused buffers for reuse. The number is limited, so that further unused buffers are freed.
 _spare_buffers: deque[memoryview] = deque(maxlen=256)
 
 
@@ -92,8 +92,8 @@ class Connection:
         self._is_crowded = is_crowded
         #: Received bytes that were not read: `_view[_start:_end]`.
         self._view, self._start, self._end = _EMPTY, 0, 0
-        #: The time at which the request began to wait for bytes, and the value of `bytes_in` at that time; None: it
-        #: does not wait.
+        #: The time at which the request began to wait for bytes, and the value of `bytes_in` at that time; None if no
+        #: request waits.
         self._lacking_since: float | None = None
         self._mark = 0
         self._sending = Lock()
@@ -162,7 +162,7 @@ class Connection:
     def receive(self, *, wait: bool) -> bool:
         """Receive the first bytes of a request into the empty buffer; return whether there were any.
 
-        `wait`: wait for up to `IDLE_SECONDS`; otherwise do not wait. For the port. Raises ConnectionClosed.
+        If `wait` is true, wait for up to `IDLE_SECONDS`. For the port. Raises ConnectionClosed.
         """
         if len(self._view) != BUFFER_BYTES:
             self._view = _take_buffer()
@@ -347,7 +347,7 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RD)
 
     def discard(self, bytes_max: int) -> None:
-        """Discard received bytes. Raises ConnectionClosed at the end of the connection, or after `bytes_max`."""
+        """Discard received bytes. Raises ConnectionClosed at the end of the connection, or after `bytes_max` bytes."""
         waste = bytearray(min(bytes_max, BUFFER_BYTES))
         for _ in range(0, bytes_max, len(waste)):
             try:
@@ -361,7 +361,7 @@ class Connection:
         raise ConnectionClosed("the client has closed the connection, or does not stop sending")
 
     def close(self) -> None:
-        """Close the socket. No thread may be using it."""
+        """Close the socket. Call this when no thread uses the connection."""
         self._socket.close()
         self._start = self._end
         self.release_buffer()

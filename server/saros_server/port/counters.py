@@ -1,4 +1,4 @@
-"""Counters of a port by protocol, for metrics. Thread-safe."""
+"""The counters that a port has for each protocol; metrics report them. Thread-safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
+"""Wait for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
 
 `EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
 A `Waker` has a descriptor, which its method `wake` makes readable. The portable classes take time proportional to the
@@ -32,7 +32,7 @@ class PortablePoll:
         self._waker = PortableWaker()
         #: Guards the next two.
         self._lock = threading.Lock()
-        #: The wanted events of each descriptor, with flags.
+        #: The wanted events of each descriptor, combined with flags.
         self._wanted: dict[int, int] = {}
         #: Descriptors with `EDGE` after an event, and the time at which they are polled again.
         self._resting: dict[int, float] = {}

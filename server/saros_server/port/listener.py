@@ -70,7 +70,7 @@ class PortListener:
         tls = None if certificate is None else ServerTls(certificate)
         self._bound = _bind(host, port)
         self._address = f"{host}:{self._bound[0].getsockname()[1]}"
-        #: The address of the local socket without TLS; empty: the port itself has no TLS.
+        #: The address of the local socket without TLS; empty if the port itself has no TLS.
         self.local_address = ""
         local = []
         if tls is not None:
@@ -151,7 +151,7 @@ class PortListener:
             self._on_over(client)
 
     def _refusal(self, host: str) -> str:
-        """Return the reason why a client of a host is not served; empty: it is served."""
+        """Return the reason why a client of a host is not served; empty if it is served."""
         limits = self._limits
         if len(self._clients) >= limits.connections:
             return f"this node has {limits.connections} connections, the maximum: close some"
@@ -201,7 +201,7 @@ def _listening(family: int, address: tuple[str, int]) -> socket.socket:
 def _bind_local() -> tuple[socket.socket, str]:
     """Return a socket that only this machine can reach, and its address.
 
-    Its name is abstract, or a path in a private folder, which the process removes when it ends.
+    The socket's name is abstract, or a path in a private folder, which the process removes when it ends.
     """
     made = socket.socket(socket.AF_UNIX)
     if HAS_ABSTRACT_SOCKETS:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _EVENTS = READABLE | GONE | ONCE
 #: Connections accepted in a row before events of parked clients are handled.
 _ACCEPTED_MAX = 100
-#: The pause of accepting after the operating system has refused it, for lack of descriptors or memory.
+#: Pause before clients are accepted again, after the operating system lacked descriptors or memory for one.
 _PAUSE_SECONDS = 0.5
 #: The thread wakes up this long after a deadline, so that the deadline has certainly passed.
 _LATE_SECONDS = 0.001
@@ -56,7 +56,7 @@ class Poller:
         self._deadlines: list[tuple[float, int, Client]] = []
         #: The descriptors in the epoll, until their sockets are closed.
         self._known: set[int] = set()
-        #: The time until which no client is accepted; 0: clients are accepted.
+        #: The time until which no client is accepted; 0 while clients are accepted.
         self._paused_until = 0.0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="saros-port", daemon=True)
@@ -107,7 +107,7 @@ class Poller:
         self._waker.close()
 
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
-        """Remove a parked client and return it; None if no client, or not `wanted`, is parked with this descriptor."""
+        """Remove and return the parked client of a descriptor; None if no client is parked, or not `wanted`."""
         with self._lock:
             client = self._parked.get(fd)
             if client is None or (wanted is not None and client is not wanted):

@@ -24,7 +24,7 @@ _TLS_HANDSHAKE = 22
 #: A fatal alert: handshake_failure.
 _TLS_ALERT = bytes((21, 3, 1, 0, 2, 2, 40))
 _HTTP_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ")
-#: The codes of an unsupported protocol, and of too many connections.
+#: The error codes for an unsupported protocol and for too many connections.
 _WRONG_PROTOCOL, _TOO_MANY = 2015, 2034
 TLS_ONLY = "this port takes TLS only: connect with TLS (docs/security.md)"
 NOT_HTTP = "this port speaks the protocols of database clients, not HTTP: see docs/clients.md"
@@ -82,7 +82,7 @@ class ProtocolDetector:
         return Detection.REFUSED
 
     def _answer(self, first: bytes, reason: str) -> bytes:
-        """Return an error in the protocol to which these first bytes belong; empty: the protocol is unknown."""
+        """Return an error in the protocol to which these first bytes belong; empty if the protocol is unknown."""
         if first.startswith(_HTTP_METHODS):
             return _http(reason or NOT_HTTP)
         if first[0] == _TLS_HANDSHAKE:

@@ -73,7 +73,7 @@ class TlsStream:
         self._socket = plain
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        #: Guards the TLS state above; not held while the socket may block.
+        #: Guards the TLS state above. It is not held while the socket may block.
         self._lock = Lock()
         #: Encrypted bytes that the socket did not accept at once.
         self._unsent = b""

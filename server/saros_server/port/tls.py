@@ -1,4 +1,4 @@
-"""The TLS of a listener, with a certificate that is reloaded when its files change. Thread-safe."""
+"""The TLS of a listener. The certificate is reloaded when its files change. Thread-safe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The current context, after a check whether the files have changed."""
+        """The current context. Before it is returned, the files are reloaded if they have changed."""
         with self._lock:
             if self._files.reload_if_changed():
                 self._context = _context_of(self._files, self._protocols)

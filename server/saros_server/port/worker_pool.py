@@ -43,7 +43,7 @@ class WorkerPool:
     ) -> None:
         """Prepare the workers.
 
-        `park`: waits for a client's next bytes, or returns False. `on_over`: closes the socket of a client.
+        `park` watches for a client's next bytes, or returns False; `on_over` closes the socket of a client.
         """
         self._detector = detector
         self._limits = limits

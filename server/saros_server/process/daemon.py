@@ -2,8 +2,8 @@
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-Other processes thus see that a process was launched before it has locked the folder. Otherwise a second process could
-be launched, which would take the folder once the first process has ended. A server in the foreground does not lock the
+Other processes thus see the launched process even before it has locked the folder. Otherwise a second process could be
+launched, which would take the folder once the first process has ended. A server in the foreground does not lock the
 log.
 """
 
@@ -23,7 +23,8 @@ from saros_storage.io.folder_lock import is_free, is_held
 
 #: The log of a background server, in its data folder.
 LOG_FILE = "server.log"
-#: Retries of the lock: a process that checks it (`is_launched`) holds it for some microseconds.
+#: Attempts to take the lock are repeated: a process that checks the lock (`is_launched`) holds it for some
+#: microseconds.
 _TRIES, _TRY_SECONDS = 20, 0.01
 
 

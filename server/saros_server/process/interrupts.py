@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C while the main thread is in the engine, so that no operation is interrupted halfway.
+"""Handle Ctrl-C while the main thread is in the engine, so that no operation is interrupted halfway.
 
     at once                  the operation is cancelled, if possible
     when the call ends       KeyboardInterrupt
@@ -48,7 +48,7 @@ class UninterruptibleSection:
     def __init__(self, cancel: Callable[[], object] | None = None) -> None:
         self._cancel = cancel
         self._is_main = self._over = self._overdue = False
-        #: Guards `_over` and `_overdue`, and is held while `cancel` runs; None: Ctrl-C was not pressed.
+        #: Guards `_over` and `_overdue`, and is held while `cancel` runs; None if Ctrl-C was not pressed.
         self._ending: _thread.LockType | None = None
 
     def __enter__(self) -> None:

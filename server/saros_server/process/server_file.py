@@ -21,9 +21,9 @@ class Serving(msgspec.Struct, frozen=True):
 
     pid: int
     address: str
-    #: The address for this machine, without TLS; empty: `address`.
+    #: The address without TLS, for this machine only; empty if `address` has no TLS.
     local: str = ""
-    #: The URL of its HTTP service; empty: none.
+    #: The URL of the server's HTTP service; empty if it has no such service.
     http: str = ""
 
 

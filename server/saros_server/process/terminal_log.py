@@ -2,8 +2,8 @@
 
     saros: the torn end of the log goes (path data/log/00000000000000000001.log, offset 1234)
 
-As a library, Saros writes no log by itself: each room's top logger has a NullHandler, and the application configures
-`logging`.
+As a library, Saros writes no log by itself: the top logger of each top-level package has a NullHandler, and the
+application configures `logging`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class WarmUp:
     """The thread that warms up. `stop` waits for the current step, which takes a fraction of a second."""
 
     def __init__(self, *, gently: bool = False) -> None:
-        """Prepare the thread; `gently`: at low priority.
+        """Prepare the thread, which has a low priority if `gently` is true.
 
         The priority is lowered only in a process without clients, since the thread may hold the GIL while it waits for
         a processor.

@@ -45,7 +45,7 @@ def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> 
 
 
 def _test(matcher: LabelMatcher, values: set[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a value satisfies a matcher; it is valid only for members of `values`.
+    """Return a function that tells whether a member of `values` satisfies a matcher; it is not valid for other values.
 
     Raises HttpError 400.
     """

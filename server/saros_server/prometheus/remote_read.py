@@ -86,7 +86,7 @@ def _types(pattern: str, session: HttpSession) -> dict[str, str]:
 
 
 def _sources(series: Collection[str], types: Mapping[str, str], pattern: str) -> Iterator[Sequence[str]]:
-    """Yield the paths of each SELECT: devices whose values have one type. `types`: of all devices of the pattern."""
+    """Yield the paths of each SELECT: devices whose values have one type. `types` has all devices of the pattern."""
     of_one_type = len(set(types.values())) == 1
     if of_one_type and len(series) > _NAMED_MAX and len(series) * _EXCESS_MAX >= len(types):
         yield [pattern]

@@ -62,7 +62,7 @@ class WriteResult(ProblemList):
     """The problems of a write."""
 
     named_max: int = 5
-    #: The HTTP status; 5xx: the same request may succeed later.
+    #: The HTTP status; with 5xx, the same request may succeed later.
     status: int = 204
 
     def add(self, problem: str, status: int = 400) -> None:

@@ -93,7 +93,7 @@ def device_of(labels: Mapping[str, str]) -> str:
 
 @lru_cache(_CACHED_SERIES)
 def labels_of(device: str) -> Mapping[str, str] | None:
-    """Return the labels of the series that a device stores, sorted by name; None: it is not the device of a series."""
+    """Return the labels of the series that a device stores, sorted by name; None if it stores none."""
     nodes = split_path(device)
     if nodes[: len(ROOT)] != ROOT or len(nodes) not in {len(ROOT) + 1, len(ROOT) + 2}:
         return None

@@ -1,4 +1,4 @@
-"""Access to the fields of JSON bodies, with checks of their types. Pure: any thread."""
+"""Access the fields of JSON bodies, and check their types. Pure: any thread."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class _Import(msgspec.Struct, frozen=True):
     job: str
     name: str
     path: Path
-    #: None: the content decides.
+    #: None if the content of the file decides.
     format: str | None
     options: SourceOptions
     destination: Destination
@@ -330,7 +330,7 @@ class _Progress(msgspec.Struct):
     #: Bytes read from the file.
     position: int = 0
     bad_rows: int = 0
-    #: Types, by the name of the series.
+    #: The type of each series, by the name of the series.
     types: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
 

@@ -158,7 +158,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def insert_tablet(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Insert rows of one device, by column."""
+        """Insert rows of one device, which are given column by column."""
         body = request.object()
         times = fields.array_of(body, "timestamps", int)
         measurements = fields.array_of(body, "measurements", str)

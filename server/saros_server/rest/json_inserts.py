@@ -1,4 +1,7 @@
-"""Conversion of JSON inserts, by column (insertTablet) or by row (insertRecords), to columns. Pure: any thread."""
+"""Convert JSON inserts to columns.
+
+The inserts are by column (insertTablet) or by row (insertRecords). Pure: any thread.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
 
 
 def _plain(dtype: np.dtype[Any], values: list[Any]) -> NumericArray | None:
-    """Convert values that all have the Python type which is usual for `dtype` in JSON, several times as fast as Arrow.
+    """Convert values that all have the usual Python type for `dtype` in JSON; this is several times as fast as Arrow.
 
     Returns None for other values, nulls among them, and for numbers out of range. Raises OverflowError.
     """

@@ -1,4 +1,7 @@
-"""Results of statements, as Arrow messages, batches, and JSON columns. A result is used by one thread at a time."""
+"""Read results of statements as Arrow messages, as batches, or as JSON columns.
+
+A result is used by one thread at a time.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def record(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> 
     return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-#: IoTDB's answer without a result: to writes, and to errors, which also have HTTP status 200.
+#: IoTDB's answer without a result. It answers writes and errors; errors also have HTTP status 200.
 STATUS: Schema = record({"code": INTEGER, "message": {"type": ["string", "null"]}})
 
 

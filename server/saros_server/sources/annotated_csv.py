@@ -7,7 +7,8 @@
     ,,0,2024-01-01T00:00:00Z,1.5,temperature,pump1
 
 The time is in `_time`. Values in `_value` go to the series that `_field` names; other columns are fields of their own,
-as after pivot(). Group columns, `result`, `table`, `_start` and `_stop` are ignored unless an option names them.
+as after pivot(). The columns of the group key, `result`, `table`, `_start` and `_stop` are ignored unless an option
+names them.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Converter:
-    """A converter of the texts of a table to batches: a single one, or one for each name in `_field`."""
+    """Converts the texts of a table to batches: to a single batch, or to one batch for each name in `_field`."""
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ class _Ragged(msgspec.Struct):
     skipped: int
     delimiter: str
     notes: list[str] = msgspec.field(default_factory=list)
-    #: Skipped rows since the last batch, numbered like the rows of `Layout.convert`.
+    #: The rows skipped since the last batch. They are numbered like the rows of `Layout.convert`.
     _rows: list[BadRow] = msgspec.field(default_factory=list)
     #: For each skipped row that `forget` has not removed, the number of good rows before it.
     _before: list[int] = msgspec.field(default_factory=list)
@@ -135,7 +135,7 @@ class _Ragged(msgspec.Struct):
         return "skip"
 
     def taken(self) -> list[BadRow]:
-        """Return the skipped rows since the last call."""
+        """Return the rows that were skipped since the last call."""
         taken, self._rows = self._rows, []
         return taken
 
@@ -152,7 +152,7 @@ class _Ragged(msgspec.Struct):
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
-    """Return the texts, with null in place of texts that mean no value, whether quoted or not."""
+    """Return the texts, with null in place of texts that stand for a missing value, whether quoted or not."""
     if not nulls:
         return column
     return pc.if_else(pc.is_in(column, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), column)

@@ -36,7 +36,7 @@ class Destination:
         self._template = template
         self._file = file
         self._stated = stated
-        #: Devices by the value of the device column.
+        #: The device for each value of the device column.
         self._devices: dict[str | None, str] = {}
 
     def device(self, value: str | None) -> str:

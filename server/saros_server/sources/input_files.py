@@ -1,4 +1,4 @@
-"""The reader of files to import, batch by batch, in Arrow: CSV, JSON lines, Parquet. Not thread-safe.
+"""Read files to import as Arrow batches: CSV, JSON lines, Parquet. Not thread-safe.
 
     opened_file      the format of a file, by its content, and its decompressed bytes
     csv_files        CSV; annotated_csv: InfluxDB's format, with several tables

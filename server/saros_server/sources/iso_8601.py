@@ -1,4 +1,4 @@
-"""Conversion of ISO 8601 texts to the form that Arrow parses. Pure: any thread.
+"""Convert ISO 8601 texts to the form that Arrow parses. Pure: any thread.
 
 2024-10-27T02:30:00.5Z    unchanged; with a space for T, and without seconds, or minutes of time and offset, as well
 20241027T023000Z          the basic format
@@ -34,7 +34,7 @@ _LATER = (
     (r"([T ])24:00((:00)?(\.0+)?([Z+-].*)?)$", r"\100:00\2", 86_400),
     (r"(\d\d:\d\d):60", r"\1:59", 1),
 )
-#: The second in which the nanoseconds of int64 begin, and its first fraction.
+#: The second of the earliest time in int64 nanoseconds, and the nanoseconds of that time within the second.
 _FIRST_SECOND, _FIRST_DIGITS = divmod(-(2**63), 1_000_000_000)
 
 

@@ -25,14 +25,14 @@ import pyarrow as pa
 from saros_server.sources.source_options import SourceError
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-#: Arrow's names of the supported compressions, by the first bytes of files.
+#: For the first bytes of a file, Arrow's name of the compression.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 #: Suffixes of the names of such files.
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".bz2", ".lz4")
 PARQUET_MAGIC = b"PAR1"
 _TSFILE = b"TsFile"
 _TYPED = {PARQUET_MAGIC: "parquet", _TSFILE: "tsfile"}
-#: Descriptions of unsupported formats, by the first bytes of files.
+#: For the first bytes of a file, a description of the unsupported format.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet or document of Microsoft Office: save the sheet as CSV",

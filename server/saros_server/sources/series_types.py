@@ -28,7 +28,10 @@ class Statements(Protocol):
 
 
 class SeriesTypes:
-    """The types of series by device and measurement or alias, in the database and in this import."""
+    """Knows the types of series in the database and in this import.
+
+    Series are found by device and measurement or alias.
+    """
 
     def __init__(self, database: Statements) -> None:
         self._database = database

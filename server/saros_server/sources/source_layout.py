@@ -1,4 +1,4 @@
-"""Conversion of a batch of a file's rows to times and typed columns: the roles of columns, and their types.
+"""Convert a batch of a file's rows to times and typed columns: find the roles of the columns, and their types.
 
 `Layout._type` decides the type of a column's values, separately for each of its series:
 
@@ -87,7 +87,7 @@ class BadRow(msgspec.Struct, frozen=True):
 
 
 class SourceColumn(msgspec.Struct, frozen=True):
-    """Values for the series `name`; null in rows without a value, and of devices whose series has another type."""
+    """Values for the series `name`; null where a row has no value or its device's series has another type."""
 
     name: str
     type: DataType
@@ -153,7 +153,7 @@ class _Share(msgspec.Struct, frozen=True):
 class _Findings(msgspec.Struct):
     """The findings during the conversion of a batch."""
 
-    #: Reasons of bad rows, by their index in the batch.
+    #: For the index of each bad row in the batch, the reason.
     reasons: dict[int, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
     rounded: list[Rounded] = msgspec.field(default_factory=list)

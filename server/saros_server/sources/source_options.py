@@ -28,7 +28,7 @@ class SourceOptions(msgspec.Struct, frozen=True):
     #: The unit of integers that are times, and the precision of the database.
     unit: str = "ms"
     delimiter: str | None = None
-    #: Texts that mean no value, in addition to empty fields without quotes.
+    #: Texts that stand for a missing value, in addition to empty fields without quotes.
     nulls: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     names: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -43,7 +43,7 @@ CUT_NOTE = "times are cut to {unit}, the database's unit: of several rows with t
 
 
 class TimeReader:
-    """A reader of columns with times, according to the options."""
+    """Reads columns of times as the options say."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._format = options.time_format
@@ -68,7 +68,7 @@ class TimeReader:
         return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
 
     def out_of_range(self, times: pa.Array) -> pa.Array:
-        """Return for each of these times of rows whether the database's unit cannot hold it; null for null."""
+        """Return a mask of the times that the database's unit cannot hold; it is null for null times."""
         mine = _NANOSECONDS[times.type.unit if pa.types.is_timestamp(times.type) else self._unit]
         units = _NANOSECONDS[self._unit]
         least = max(TIME_MIN * units // mine + 1, TIME_MIN)

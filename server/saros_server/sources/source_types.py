@@ -1,4 +1,4 @@
-"""Conversion of a file's columns to the types of series, and inference of types from texts. Pure: any thread.
+"""Convert a file's columns to the types of series, and infer types from texts. Pure: any thread.
 
     text  -> BOOLEAN     true and false in upper or lower case, 1, 0
           -> INT32 INT64 digits with an optional sign; also 5.0, as pandas writes integers in columns with gaps
@@ -8,7 +8,7 @@
           -> TEXT STRING the text unchanged
     typed -> the same type, or one of `_CASTS`
 
-Texts that mean no value (`NA_MARKS`) are null in all types except TEXT and STRING.
+Texts that stand for a missing value (`NA_MARKS`) are null in all types except TEXT and STRING.
 
 A value that does not fit becomes null; the caller finds it by comparison with the source. `source_times.py` converts
 to TIMESTAMP.
@@ -31,7 +31,7 @@ from saros_wire.client_values import arrow_array
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?|INF(INITY)?)$"
 INTEGER = r"^[+-]?\d+$"
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
-#: A sign that Arrow does not accept, and zero decimals of integers.
+#: The parts of integers that are removed: a plus sign, which Arrow does not accept, and zeros after the point.
 _NEEDLESS = r"^\+|\.0*$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
@@ -111,7 +111,7 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
 
 
 def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
-    """Return a mask of the texts that mean no value in a column of the type."""
+    """Return a mask of the texts that stand for a missing value in a column of the type."""
     if type_ in STRING_TYPES:
         return pc.is_null(text)
     trimmed = pc.utf8_trim_whitespace(text)
@@ -247,7 +247,7 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
 
 
 def first_mark_and_word(column: pa.Array, options: SourceOptions) -> tuple[str | None, str | None]:
-    """Return the first text that means no value, and the first other text that is not a number."""
+    """Return the first text that stands for a missing value, and the first other text that is not a number."""
     text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
     is_mark = pc.is_in(text, NA_MARKS)
     numbers = _with_plain_minus(options.plain_numbers(text))

@@ -1,4 +1,4 @@
-"""Detection of the column with the times of a file's rows, if no option names it. Pure: any thread.
+"""Detect the column with the times of a file's rows, if no option names this column. Pure: any thread.
 
     columns of timestamps       one with a usual name of times; otherwise the only one, at any position
     no timestamps, but names    time, timestamp, datetime, date, ts, in this order

@@ -1,4 +1,4 @@
-"""Messages of the Thrift binary protocol, strict, in frames.
+"""Messages of Thrift's binary protocol (the strict variant), each in a frame.
 
     frame     int32 length, then a message
     message   0x8001 00 kind, int32 length, name, int32 sequence number, then a struct: the arguments, or the result
@@ -35,7 +35,7 @@ from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType, TType
 
 UNKNOWN_METHOD, PROTOCOL_ERROR = TApplicationException.UNKNOWN_METHOD, TApplicationException.PROTOCOL_ERROR
-#: The first bytes of a message: of this protocol, and of the compact one.
+#: The first bytes of a message of this protocol, and of a message of the compact protocol.
 VERSION, COMPACT = b"\x80\x01", 0x82
 #: The limit of elements of a list or map in a request: the codec allocates memory for them before it reads them.
 CONTAINER_MAX = 1 << 22
@@ -48,7 +48,8 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _FIELD = struct.Struct(">bh")
 _STOP = b"\0"
-#: The header of the answer's field in a result struct, by wire type, and of the request's field in an argument struct.
+#: Headers of fields: the answer's field in a result struct, for each wire type, and the request's in an argument
+#: struct.
 _STRUCT_ANSWER, _LONG_ANSWER = _FIELD.pack(TType.STRUCT, 0), _FIELD.pack(TType.I64, 0)
 _REQUEST = _FIELD.pack(TType.STRUCT, 1)
 #: In the compact protocol: the type byte of an exception of version 1, and the continuation bit of a varint.

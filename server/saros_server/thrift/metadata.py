@@ -1,4 +1,4 @@
-"""Calls about databases, series, templates and deletions, executed as SQL statements.
+"""Calls about databases, series, templates and deletions. They are executed as SQL statements.
 
 All names from clients are parsed and quoted first (`saros_server.api.quoting`). Calls about several objects process
 each of them, and answer with a status for each if any fails.
@@ -48,7 +48,7 @@ _INT = struct.Struct(">i")
 
 
 class _Series(msgspec.Struct, frozen=True):
-    """The definition of a series; `name`: a path, or a single node."""
+    """The definition of a series; `name` is a path or a single node."""
 
     name: str
     type: int

@@ -22,8 +22,8 @@ class Method(msgspec.Struct, frozen=True):
     #: The struct that the call's arguments form: the request, or all arguments if the call is `bare`.
     arguments: type[Any]
     run: Callable[[ThriftSession, Any], object]
-    #: Creates the answer to a failed call from its status; None: answers have no status, so a failure is reported as
-    #: an error of the protocol.
+    #: Creates the answer to a failed call from its status. None if answers have no status: a failure is then reported
+    #: as an error of the protocol.
     answer: Callable[[Status], object] | None
     #: The arguments are not wrapped in a request.
     bare: bool = False

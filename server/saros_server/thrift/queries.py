@@ -43,7 +43,7 @@ from saros_server.thrift.structs import (
 from saros_server.thrift.tsblock import encode_block, encode_data_set
 
 _BATCH_MAX = 100_000
-#: The functions of one series, by their numbers in TAggregationType.
+#: The function for each number in TAggregationType; all have one series as argument.
 _AGGREGATIONS = (
     *("COUNT", "AVG", "SUM", "FIRST_VALUE", "LAST_VALUE", "MAX_TIME", "MIN_TIME", "MAX_VALUE", "MIN_VALUE", "EXTREME"),
     *("", "TIME_DURATION", "MODE", "", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP"),
@@ -120,7 +120,7 @@ def _data_set(shape: ResultShape, page: Page) -> DataSet:
 
 
 def execute_statement(session: ThriftSession, request: ExecuteStatement) -> Rows | None:
-    """Call `executeStatementV2`, `executeQueryStatementV2`; None: the statement has no rows."""
+    """Call `executeStatementV2` or `executeQueryStatementV2`; return None if the statement has no rows."""
     return _execute(session, request.statement, request.statement_id, request.fetch_size, request.timeout_ms)
 
 
@@ -284,7 +284,7 @@ def aggregation_query(session: ThriftSession, request: AggregationQuery) -> Rows
 
 
 def _select(*columns: str, after: str = "") -> str:
-    """Return a query from root; `after`: the clauses after FROM."""
+    """Return a query from root; `after` contains the clauses after FROM."""
     return " ".join(("select", *columns, "from root", after))
 
 

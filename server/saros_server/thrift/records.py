@@ -60,7 +60,7 @@ class RecordGroup(msgspec.Struct):
     round: int
     #: Positions in the message.
     records: list[int] = msgspec.field(default_factory=list)
-    #: The type of each measurement; NULL: the measurement has had no value yet.
+    #: The type of each measurement, or NULL while the measurement has had no value.
     types: dict[str, int] = msgspec.field(default_factory=dict)
     #: The number of values in the records.
     values: int = 0

@@ -35,7 +35,7 @@ _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page of a result; `more`: there may be further rows."""
+    """A page of a result; `more` is true if there may be further rows."""
 
     batches: list[pa.RecordBatch]
     rows: int
@@ -43,7 +43,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class ResultShape(msgspec.Struct, frozen=True):
-    """The columns of a result, and the order in which they are sent: the first column of each name, then duplicates.
+    """The columns of a result. They are sent in this order: the first column of each name, then the duplicates.
 
     Clients older than IoTDB 2.0 find columns by name, and expect as many columns as distinct names.
     """
@@ -54,12 +54,12 @@ class ResultShape(msgspec.Struct, frozen=True):
     #: The names and types of the columns after Time.
     names: list[str]
     type_names: list[str]
-    #: Positions in the order of sending: of the first column of each name, and of each column.
+    #: Positions in the order of sending: that of the first column of each name, and that of each column.
     name_places: dict[str, int]
     places: list[int]
     #: The types of the columns in the order of sending.
     types: list[DataType]
-    #: The columns of a batch in the order of sending, including Time; None: the order of the batch.
+    #: The columns of a batch in the order of sending, including Time; None if that is the order of the batch.
     order: list[int] | None
 
 
@@ -85,10 +85,10 @@ class OpenResult:
     """A result that the client is fetching."""
 
     def __init__(self, answer: Answer, stream: ResultStream | None, statement: int) -> None:
-        """Open the result; `stream`: the batches that are not in the answer."""
+        """Open the result; `stream` yields the batches that are not in the answer."""
         types = tuple(answer.head.type_names)
         self.shape = (_small_shape if len(types) <= _SMALL_WIDTH else _shape)(answer.head.schema, types)
-        #: The statement that the result belongs to; 0: none.
+        #: The statement that the result belongs to; 0 if it belongs to no statement.
         self.statement = statement
         self._stream = stream
         self._messages: Iterator[Message] | None = None if stream is None else iter(stream)
@@ -143,7 +143,7 @@ def first_column(answer: Answer) -> list[str]:
 
 
 class OpenResults:
-    """The open results of a connection, by number."""
+    """The open results of a connection, identified by numbers."""
 
     def __init__(self) -> None:
         self._results: dict[int, OpenResult] = {}

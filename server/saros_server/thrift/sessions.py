@@ -51,7 +51,8 @@ _AGGREGATIONS = ["COUNT", "AVG", "SUM", "FIRST_VALUE", "LAST_VALUE", "MAX_TIME",
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
-#: Numbers of sessions and statements, from one sequence, so that no session has the number of a statement.
+#: The numbers of sessions and statements. They come from one sequence, so that no session has the number of a
+#: statement.
 _numbers = itertools.count(1)
 
 
@@ -81,7 +82,7 @@ class ThriftSession:
         self._connection = api.connect(peer)
         #: The cancellation of the current call, which is triggered if the client disconnects; each call gets a new one.
         self.cancel = CancelToken()
-        #: The token of the session in the client API; empty: the client has not logged in.
+        #: The token of the session in the client API; empty if the client has not logged in.
         self._token = b""
         self.number = 0
         #: The time zone as the client wrote it.
@@ -132,7 +133,7 @@ class ThriftSession:
         return number
 
     def check_statement(self, number: int | None) -> int:
-        """Return the number of an open statement; 0: the call has none. Raises NotLoggedIn, WrongCall."""
+        """Return the number of an open statement, or 0 if the call has none. Raises NotLoggedIn, WrongCall."""
         if not self._token:
             raise NotLoggedIn
         if number is None or number == self.number:

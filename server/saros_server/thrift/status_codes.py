@@ -18,7 +18,7 @@ def failure(error: Exception) -> Status:
 
 
 def success(leader: str = "") -> Status:
-    """Return the status of a write; `leader`: host:port of another node to which the next write should go."""
+    """Return the status of a write; `leader` is host:port of another node to which the next write should go."""
     if not leader:
         return DONE
     host, _, port = leader.rpartition(":")

@@ -63,7 +63,7 @@ def _times(tablet: TabletMessage) -> Int64Array:
 
 
 class _ColumnReader:
-    """A reader of a message: first of its columns, one after the other, then of the columns' bitmaps."""
+    """Reads a message: first the columns, one after the other, then the columns' bitmaps."""
 
     def __init__(self, data: ByteArray, rows: int) -> None:
         self._data = data

@@ -28,7 +28,7 @@ from saros_storage.base.types import NUMPY_DTYPE, DataType
 _INT = struct.Struct(">i")
 #: Encodings of columns.
 _BOOLEANS, _FOUR_BYTES, _EIGHT_BYTES, _BYTES = 0, 1, 2, 3
-#: The physical type, the encoding, and the dtype of numbers on the wire, by type.
+#: For each data type: its physical type, its encoding, and the dtype of its numbers on the wire.
 _FORMATS: dict[DataType, tuple[DataType, int, str]] = {
     DataType.BOOLEAN: (DataType.BOOLEAN, _BOOLEANS, "?"),
     DataType.INT32: (DataType.INT32, _FOUR_BYTES, ">i4"),
@@ -45,7 +45,7 @@ _NO_NULLS, _NULLS = b"\0", b"\1"
 
 
 def encode_block(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: bool) -> bytes:
-    """Return the TsBlock of a batch; `types`: the types of its columns after Time; `timed`: it has a Time column."""
+    """Return the TsBlock of a batch with columns of `types`, which follow a Time column if `timed`."""
     rows = batch.num_rows
     formats = [_FORMATS[type_] for type_ in types]
     columns = batch.columns[1:] if timed else batch.columns

@@ -26,7 +26,7 @@ from saros_storage.kernels.prefixed import PREFIXED, UNKNOWN, gather
 
 #: The type byte of a null value in a record.
 NULL = 0xFE
-#: The size of a value in bytes, by type.
+#: For each type, the size of a value in bytes.
 SIZES = {type_: dtype.itemsize for type_, dtype in NUMPY_DTYPE.items()}
 
 
@@ -66,6 +66,6 @@ def texts(data: ByteArray, starts: Int64Array, offsets: Int32Array) -> TextArray
 
 
 def mask_of(bits: ByteArray, rows: int) -> BoolArray | None:
-    """Return a mask of the non-null values of `rows` from a bitmap of nulls, lowest bit first; None: all."""
+    """Return a mask of the non-null values of `rows` from a bitmap of nulls, lowest bit first; None without nulls."""
     null = np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
     return ~null if null.any() else None

@@ -1,4 +1,4 @@
-"""`saros cluster`: the sub-commands, and those for a cluster on this machine: `up`, `status`, `start`, `down`.
+"""`saros cluster`: the table of sub-commands, and `up`, `status`, `start` and `down` for a cluster on this machine.
 
     up      create DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
     status  processes and groups, as reported by any node that answers
@@ -59,8 +59,7 @@ _DIRECTORY = "./cluster"
 _NODES, _REPLICAS = 3, 3
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-#: A node that serves answers immediately. The fail-over time of a query is short, since the nodes are queried one by
-#: one.
+#: A running node answers immediately. The fail-over time of a query is short, since the nodes are queried one by one.
 _ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
 _NOTHING_RUNS = 3
 _INTERRUPTED = 130
@@ -418,7 +417,7 @@ def _remove_node(options: argparse.Namespace) -> int:
     if len(nodes) > 1 and left < copies:
         raise UserMistake(f"{counted(left, 'node')} would be left for {copies} replicas; add nodes first", code=2024)
     ended = 0
-    for node in nodes:  # stop each node before the next one leaves, since that may fail
+    for node in nodes:  # stop each node before removing the next one, which may fail
         cluster_growing.remove(cluster, login, node, say)
         ended = max(ended, _end_removed("remove-node", cluster, node, say))
     return ended

@@ -24,7 +24,7 @@ def named(nodes: Collection[NodeId]) -> str:
 
 
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
-    """Return a warning with the data that may be lost; `regions` are the rows of SHOW REGIONS."""
+    """Return a warning that lists the data that may be lost; `regions` are the rows of SHOW REGIONS."""
     lines = [
         f"These nodes will be removed as permanently lost: {named(nodes)}.",
         "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",

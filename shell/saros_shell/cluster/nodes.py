@@ -56,7 +56,7 @@ def cluster_report(connection: saros.Connection) -> ClusterReport:
 def admit(
     cluster: LocalCluster, login: Login, count: int, base_port: int | None, disk: Disk
 ) -> tuple[LocalCluster, list[NodeId]]:
-    """Admit nodes on this machine until `count` nodes wait to join; return the enlarged cluster and their ids.
+    """Admit nodes on this machine until `count` nodes wait to join; return the enlarged cluster and these nodes' ids.
 
     Nodes that were admitted earlier and still wait come first. Raises saros.Error, UserMistake.
     """
@@ -83,7 +83,7 @@ def _ids(text: object) -> list[int]:
 def add(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say, *, wait: bool) -> Mapping[NodeId, str]:
     """Add the nodes to the cluster and, with `wait`, wait until they have joined.
 
-    Returns the nodes that did not join, with reasons. Raises saros.Error.
+    Returns the nodes that did not join, and the reason for each. Raises saros.Error.
     """
     with connect(cluster, login) as connection:
         connection.execute(f"add node {', '.join(map(str, nodes))}")

@@ -272,7 +272,7 @@ _NUMBERS = (0, 2, 3)
 
 
 def _row(catalog: Catalog, first: Catalog) -> tuple[str, ...]:
-    """Return a line of `backup list`; `first` is the oldest backup whose log continues to this one without a gap."""
+    """Return a line of `backup list`; `first` is the oldest backup from which the log continues to this one."""
     kind = "incremental" if catalog.incremental else "full"
     files = sum(len(objects) for objects in catalog.objects)
     times = _span(taken_time(first), taken_time(catalog))

@@ -47,7 +47,7 @@ _NOT_RUNNING = 3
 _WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _LOG = "sync.out"
-#: Files, which have contents and options, are readable only by their owner.
+#: Files contain data and options, so they are readable only by their owner.
 _UMASK = 0o077
 _SHOWN_CONFLICTS = 5
 

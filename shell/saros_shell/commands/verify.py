@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _print_path(path: str, options: argparse.Namespace) -> None:
-    """Print the file that is being read, on a terminal."""
+    """Print the name of the file that is being read, if the output is a terminal."""
     if sys.stderr.isatty() and not options.quiet:
         sys.stderr.write(f"{path}\n")
 

@@ -131,5 +131,5 @@ def _fish_option(option: Option) -> str:
     return " ".join([*names, *choices])
 
 
-#: Functions that make the script, by name of the shell.
+#: For the name of each shell, the function that makes the script.
 SCRIPTS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}

@@ -36,12 +36,12 @@ _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
 _CLOSED = 2014
 #: This number is so high that only `flush` sends batches.
 _NO_ROWS_LIMIT = 1 << 40
-#: Errors by which the database refuses rows; all others are outages or bugs of this program.
+#: Errors by which the database refuses rows. All other errors are outages or bugs of this program.
 _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
 
 
 class _DeviceRows(msgspec.Struct):
-    """Rows of a device: the time and the message of each row, and the values by canonical name, None if absent."""
+    """Rows of a device: for each row its time, its message, and its values by canonical name (None if absent)."""
 
     times: list[int] = msgspec.field(default_factory=list)
     messages: list[int] = msgspec.field(default_factory=list)
@@ -81,7 +81,7 @@ class BatchWriter:
     def write(self, messages: ReadMessages) -> int:
         """Write the rows, and add refusals to `messages`; return the number of points.
 
-        Raises DatabaseError: an outage, after which some of the rows may be written.
+        Raises DatabaseError in an outage, after which some of the rows may be written.
         """
         if len(self._looked_up) >= _DEVICES_KEPT:
             self._types, self._looked_up = SeriesTypes(self._connection), {}

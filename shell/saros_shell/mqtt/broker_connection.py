@@ -1,4 +1,4 @@
-"""The connection to a broker: messages in, acknowledgements out, with a persistent session.
+"""The connection to a broker, with a persistent session: it receives messages and sends acknowledgements.
 
     connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with growing pauses
 
@@ -36,7 +36,8 @@ KEEPALIVE_S = 60
 _ACCEPT_S = 10.0
 #: The longest wait in one call, so that the caller can check for signals.
 _POLL_S = 0.2
-#: First and longest pause between attempts to connect; a connection that lasted for `_STABLE_S` resets it.
+#: First and longest pause between attempts to connect; the pauses start again after a connection that lasted
+#: `_STABLE_S`.
 _PAUSE_S, _PAUSE_MAX_S, _STABLE_S = 0.5, 30.0, 10.0
 _QOS = 1
 #: MQTT 5: send retained messages only for a new subscription, not for one that the session already has.

@@ -2,8 +2,9 @@
 
     {"time": "2024-01-01T08:00:00+00:00", "topic": "plant/a", "payload": "x", "reason": "the payload is not a number"}
 
-A payload that is not UTF-8 is `payload_base64` instead. When the file reaches `bytes_max` bytes, it is renamed to
-FILE.1, which replaces an earlier FILE.1. So the two files together have at most about twice that size. Not thread-safe.
+A payload that is not UTF-8 is stored as `payload_base64` instead. When the file reaches `bytes_max` bytes, it is
+renamed to FILE.1, which replaces an earlier FILE.1. So the two files together have at most about twice that size. Not
+thread-safe.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class LineWriter:
     def write(self, messages: ReadMessages) -> int:
         """Write the lines, and add refusals to `messages`; return the number of points.
 
-        Raises DatabaseError: an outage, after which some of the lines may be written.
+        Raises DatabaseError in an outage, after which some of the lines may be written.
         """
         joined: defaultdict[str, list[Lines]] = defaultdict(list)
         points = 0

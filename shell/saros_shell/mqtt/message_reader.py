@@ -16,13 +16,13 @@ from saros_shell.mqtt.payload_formats import Parser, Row
 from saros_shell.mqtt.routes import BadMessage, Router
 from saros_storage.base.paths import unquote_node
 
-#: The maximum number of series whose last time of arrival is kept.
+#: The maximum number of series whose last time of arrival is stored.
 _SERIES_KEPT = 100_000
 _DATABASE_NODES = 2
 
 
 class ArrivalClock:
-    """A clock for times of arrival, in the database's unit, which strictly increase for each series."""
+    """A clock for times of arrival in the database's unit; the times of each series strictly increase."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -40,7 +40,7 @@ class ArrivalClock:
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The lines of a message, their database, and the time of lines without one."""
+    """The lines of a message, their database, and the time for lines that have no time."""
 
     message: int
     database: str
@@ -63,7 +63,7 @@ class ReadMessages(msgspec.Struct):
 
 
 class MessageReader(msgspec.Struct, frozen=True):
-    """A reader of messages, by routes and a payload format."""
+    """Reads messages according to routes and a payload format."""
 
     router: Router
     parse: Parser
@@ -115,7 +115,7 @@ class LineReader(msgspec.Struct, frozen=True):
 
 
 def database_of(path: Sequence[str] | None) -> str:
-    """Return the name of the database at a path. Raises BadMessage if the path is not that of a database."""
+    """Return the name of the database at a path. Raises BadMessage if it is not the path of a database."""
     if path is None or len(path) != _DATABASE_NODES:
         raise BadMessage("the path is not that of a database: root and one node")
     return unquote_node(path[1])

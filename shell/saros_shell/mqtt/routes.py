@@ -4,7 +4,7 @@
     --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`
 
 A field is replaced by one level of the topic, also within a node (`root.plant.area_{1}`). The field of `#` is replaced
-by all remaining levels, each as a node. Values of fields are quoted where SQL needs it. Pure: any thread.
+by all remaining levels, each as a node. Values of fields are quoted where SQL requires quotes. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversion of the values of messages to columns of the types of their series.
+"""Convert the values of messages to columns of the types of their series.
 
 An existing series determines the type; a new one becomes BOOLEAN, DOUBLE or TEXT by its first value. Integers fit
 floating-point series, and numbers without a fraction fit integer series. A value that does not fit is left out, and

@@ -1,4 +1,4 @@
-"""The two tables of `saros cluster status`, from the results of SHOW CLUSTER and SHOW REGIONS.
+"""Make the two tables of `saros cluster status` from the results of SHOW CLUSTER and SHOW REGIONS.
 
     node | address | pid | state | version | role       group | members | leader | term | applied | lag | ...
 

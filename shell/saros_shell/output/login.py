@@ -1,4 +1,4 @@
-"""The password of a user, if the target does not contain it: from SAROS_PASSWORD, or typed on the terminal.
+"""Get the password of a user from SAROS_PASSWORD or the terminal, if the target does not contain the password.
 
 Passwords thus need not be on the command line, which other users of the machine can see and the shell stores in its
 history.

@@ -18,7 +18,8 @@ from itertools import islice
 
 from saros_shell.output.render import display_width
 
-#: Prompts in the syntax of `less`. `less` shows a wide table until a key is pressed, since columns are cut off.
+#: Prompts in the syntax of `less`. `less` exits at once if everything fits the screen, except for wide tables, since
+#: their columns are cut off.
 WIDE_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
 LONG_PROMPT = "-Ps?e(the end) .space goes on, q leaves"
 UNREAD = "(the rest was not read)"

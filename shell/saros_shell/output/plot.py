@@ -37,7 +37,7 @@ ROWS_MIN, ROWS_MAX = 4, 16
 _TICK_COLUMNS = 18
 _GAP = 1.9
 _USUAL = 0.9
-#: Bits of a braille pattern by row and column of the dot.
+#: For the row and column of a dot, its bit in a braille pattern.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint8)
 _BRAILLE = 0x2800
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3_600, 86_400

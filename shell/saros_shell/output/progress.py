@@ -15,7 +15,7 @@ WIDTH = 30
 
 
 class Progress:
-    """A progress bar of bytes out of `total`; not drawn if `quiet` or not on a terminal."""
+    """A progress bar for `total` bytes. It is drawn only on a terminal, and not if `quiet`."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
         self.bytes_done = 0
@@ -31,15 +31,15 @@ class Progress:
         self.bytes_done = max(self.bytes_done, min(position, self._total))
 
     def show(self, rows: int, points: int) -> None:
-        """Redraw, if enough time has passed, with rows and the rate of points."""
+        """Redraw the line with the number of rows and the rate of points, if enough time has passed."""
         self._draw(lambda elapsed: f"{rows} rows, {points / elapsed / 1e6:.2f} M points/s")
 
     def show_points(self, points: int) -> None:
-        """Redraw, if enough time has passed, with points and their rate."""
+        """Redraw the line with the number of points and their rate, if enough time has passed."""
         self._draw(lambda elapsed: f"{points} points, {points / elapsed / 1e6:.2f} M points/s")
 
     def show_files(self, files: int) -> None:
-        """Redraw, if enough time has passed, with files and the rate of bytes."""
+        """Redraw the line with the number of files and the rate of bytes, if enough time has passed."""
         self._draw(lambda elapsed: f"{files} files, {self.bytes_done / elapsed / 1e6:.1f} MB/s")
 
     def _draw(self, what: Callable[[float], str], *, at_last: bool = False) -> None:

@@ -1,11 +1,11 @@
 """Results as text: aligned table, CSV, JSON lines, vertical.
 
-A renderer takes Arrow record batches and yields lines as soon as they can be printed, so a result of any size streams.
+A renderer takes Arrow record batches and yields lines as soon as they can be printed, so a result may have any size.
 Only the table buffers its first `WIDTH_ROWS` rows to choose column widths (a wider value later widens its own row).
-Times are printed as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field (an empty text is
-""), JSON null, or `null`.
-In tables and vertical blocks, control characters are escaped, since data must not control the terminal. A value with
-line breaks continues on the next line of a block; in a table, line breaks are escaped.
+Times are printed as ISO 8601 in the session's zone; numbers are right-aligned. A null is an empty CSV field (an empty
+text is ""), JSON null, or `null`. In tables and vertical blocks, control characters are escaped, since data must not
+control the terminal. A value with line breaks continues on the next line of a block; in a table, line breaks are
+escaped.
 
 Pure: no terminal, no files.
 """

@@ -202,7 +202,7 @@ def _statistics_to_json(statistics: Statistics | None) -> Row | None:
 
 
 def json_value(value: Scalar) -> Scalar:
-    """Return a value for JSON: NaN, infinities and bytes, which JSON lacks, as texts."""
+    """Return a value for JSON: NaN, infinities and bytes become texts, because JSON lacks them."""
     if isinstance(value, bytes):
         return value.hex()
     return float_text(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -109,7 +109,7 @@ def _series(session: Session, pattern: str) -> bool:
 
 
 def _compact_columns(series: pa.Table) -> pa.Table:
-    """Return the main columns of SHOW TIMESERIES, and the others in which any value differs from the default."""
+    """Return the main columns of SHOW TIMESERIES, and the other columns in which any value differs from the default."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}
     for name in series.column_names:

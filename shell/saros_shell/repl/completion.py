@@ -153,7 +153,7 @@ class SarosCompleter(Completer):
             yield from ((word, "property") for word in _KEYS)
 
     def _series(self, sources: Sequence[str]) -> Words:
-        """Return series by their names in a SELECT from these paths; without paths, the last nodes of all series."""
+        """Return the series by the names that a SELECT from these paths uses; without paths, by their last nodes."""
         found: dict[str, str] = {}
         for source in sources or ("root.**",):
             if "*" not in source:
@@ -165,7 +165,7 @@ class SarosCompleter(Completer):
         return sorted(found.items())
 
     def _argument(self, place: ArgumentAt, event: CompleteEvent) -> Iterator[Completion]:
-        """Yield completions of a command's argument, by its usage."""
+        """Yield completions of a command's argument according to the command's usage."""
         usage = self._usages.get(place.command, "").partition(" ")[2].strip("[]")
         copied = _COPY_TARGET.fullmatch(place.text) if usage.endswith("TO FILE") else None
         if copied or usage in ("FILE", "TARGET"):

@@ -1,4 +1,4 @@
-r"""The kind of word before the cursor, from the text alone.
+r"""Determine the kind of word before the cursor from the text alone.
 
     "sel"                      the beginning of a statement
     "select * from root.pl"    a node below root
@@ -49,8 +49,8 @@ Place = WordAt | PathAt | CommandAt | ArgumentAt | None
 
 NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
 _PATH = re.compile(rf"(?P<parent>\broot(?:\.{NODE})*)\.(?P<text>`[^`]*|[\w*]*)$")
-#: A name, perhaps with nodes before it; empty after a blank or a sign. A word that begins with a digit is a number, not
-#: a name.
+#: Matches a name, perhaps with nodes before it. The match is empty after a blank or a sign. A word that begins with a
+#: digit is a number, not a name.
 _WORD = re.compile(rf"(?<![\w.`*])(?!\d)(?:{NODE}\.)*(?:`[^`]*|(?!\d)\w*)$")
 _SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.{NODE})*)*)", re.IGNORECASE)
 

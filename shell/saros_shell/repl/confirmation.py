@@ -12,7 +12,7 @@ from saros_grammar.syntax.errors import SqlError
 def question_before(connection: saros.Connection, statement: str) -> str | None:
     """Return the question to ask before a statement runs; None if it needs no confirmation.
 
-    A statement that matches no series needs none.
+    A statement that matches no series needs no confirmation.
     """
     patterns = _patterns(statement)
     if not patterns:

@@ -43,7 +43,9 @@ def copy_command(connection: saros.Connection, text: str) -> str:
 
 
 def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | None = None, typed: bool = False) -> int:
-    """Write the cursor's rows to `target`, in the format of its suffix, and return their number. Raises saros.Error.
+    """Write the cursor's rows to `target`, whose suffix determines the format, and return their number.
+
+    Raises saros.Error.
 
     device  the device of all columns, named in Parquet files
     typed   name the columns of text formats by the paths and types of their series

@@ -117,8 +117,8 @@ def _key_bindings() -> KeyBindings:
 
     @bindings.add("c-l")
     def _clear(event: KeyPressEvent) -> None:
-        # Deferred: a key typed ahead is handled before the terminal is in raw mode, and until then it would echo its
-        # reply.
+        # Deferred: a key typed ahead is handled before the terminal is in raw mode, and until then the terminal would
+        # echo its reply.
         asyncio.get_running_loop().call_soon(_clear_screen, event.app)
 
     return bindings

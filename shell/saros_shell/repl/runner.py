@@ -94,7 +94,7 @@ class StatementRunner(msgspec.Struct):
         return True
 
     def complain(self, lines: Sequence[str]) -> None:
-        """Print the lines of an error, after its place in the script."""
+        """Print an error's place in the script, and then the lines of the error."""
         self.error([self.where + lines[0], *lines[1:]])
 
     def say(self, line: str) -> None:

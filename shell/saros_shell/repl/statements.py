@@ -28,7 +28,7 @@ class MetaError(Exception):
 
 
 def command_parts(line: str) -> tuple[str, str]:
-    r"""Return the name of a backslash command and the text after it, which begins after blanks or with `(`."""
+    r"""Return the name of a backslash command and the text after the name, which begins after blanks or with `(`."""
     found = _NAME.match(line)
     assert found is not None
     return found[0], line[found.end() :].lstrip()
@@ -63,7 +63,7 @@ def trailing_command(text: str) -> str | None:
 
 
 def unseparated_command(statement: str) -> str | None:
-    r"""Return the backslash command in a line of a statement, which then lacks its semicolon, or None."""
+    r"""Return the backslash command in a line of a statement that lacks its semicolon; None if there is no command."""
     for match in _PIECES.finditer(statement):
         found = None if match.group().startswith(_QUOTES) else _BEFORE_COMMAND.search(match.group())
         if found is not None:

@@ -1,7 +1,7 @@
 """`saros support [TARGET]`: collects a bundle for a support request in a ZIP file.
 
-A section that cannot be collected does not prevent the others: `errors.txt` of the bundle has the reasons. Exit codes:
-0 all sections were collected, 1 some were not, or the file cannot be written, 2 wrong usage.
+If a section cannot be collected, the others still are: `errors.txt` of the bundle has the reasons. Exit codes: 0 all
+sections were collected, 1 some were not, or the file cannot be written, 2 wrong usage.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
     cannot read 'abc' of tom     cannot read '?' of n-71ae22b0   words of Saros's own messages remain
 
 Redaction leaves words unchanged that are certain to be harmless, and hashes every other word. So a name cannot leak in
-a form that was not foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
+a form that was not foreseen. The hashes depend on a random key, which is not stored: nobody can find a name by hashing
+guesses.
 
 `words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
 """
@@ -68,7 +69,7 @@ class Redactor:
         with_hosts: bool = False,
         known_words: Collection[str] | None = None,
     ) -> None:
-        """`known_words` (lower case) are kept in messages; None stands for the words of Saros's own messages."""
+        """`known_words` (lower case) remain in messages; None stands for the words of Saros's own messages."""
         self._key = key
         self._with_names = with_names
         self._with_hosts = with_hosts

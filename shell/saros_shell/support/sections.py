@@ -222,7 +222,7 @@ def _rows(connection: saros.Connection, statement: str, redactor: Redactor) -> d
     return {"columns": names, "rows": rows}
 
 
-#: The redaction of columns, by their names in lower case; other texts are redacted as messages.
+#: The redaction of each column, by the column's name in lower case. Texts of other columns are redacted as messages.
 _COLUMNS: Mapping[str, Callable[[Redactor, str], str]] = {
     "statement": Redactor.statement,
     "user": Redactor.name,

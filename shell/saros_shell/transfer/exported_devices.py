@@ -1,4 +1,4 @@
-"""The devices that `saros export` writes: those that match path patterns, with their series."""
+"""Find the devices that `saros export` writes, and their series: the devices match path patterns."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Report(msgspec.Struct):
     bad_files: list[str] = msgspec.field(default_factory=list)
     #: True if rows are bad because their times do not have the expected format.
     bad_times: bool = False
-    #: The types of each column's series; several if they differ between devices.
+    #: The types of each column's series: one type, or several if they differ between devices.
     types: dict[str, list[DataType]] = msgspec.field(default_factory=dict)
     #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
     rounded: dict[str, Rounded] = msgspec.field(default_factory=dict)
@@ -97,7 +97,7 @@ class Report(msgspec.Struct):
         return [files, points] if self.tsfiles == self.files else [files, rows, points, bad_rows]
 
     def add_times(self, times: pa.Array) -> None:
-        """Extend the range of times by those of a batch; all batches have the same type of times."""
+        """Extend the range of times by the times of a batch; all batches have the same type of times."""
         bounds = pc.min_max(times)
         first, last = bounds["min"], bounds["max"]
         if first.is_valid:
@@ -122,7 +122,7 @@ class Report(msgspec.Struct):
 def main(arguments: Sequence[str]) -> int:
     """Run `saros import` and return its exit code.
 
-    0: all rows are loaded; 1: some are bad, or a file failed; 2: wrong usage; 130: interrupted, with the state kept.
+    0: all rows are loaded; 1: some are bad, or a file failed; 2: wrong usage; 130: interrupted, after saving the state.
     """
     options = parser().parse_args(arguments)
     files = without_bad_rows([Path(f) for f in options.files])
@@ -423,7 +423,7 @@ class BadRows:
 
 
 class State:
-    """The number of loaded rows of each file: a JSON file, replaced once a second.
+    """Stores the number of loaded rows of each file in a JSON file, which is replaced once a second.
 
     goal  the destination; rows that were loaded into another one do not count
     """
@@ -480,7 +480,7 @@ def _goal(options: argparse.Namespace) -> str:
 
 
 def _progress_in(path: Path) -> dict[str, int]:
-    """Return the loaded rows by file from a state file. Raises SourceError."""
+    """Read a state file, and return the number of loaded rows of each file. Raises SourceError."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): int(count) for name, count in rows.items()}

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from saros_storage.base.types import BoolArray, Int64Array
 
-#: The maximum number of bytes of the runs that are kept; later batches are compared only with these.
+#: The maximum number of bytes of the stored runs; later batches are compared only with stored runs.
 KEPT_BYTES_MAX = 128 << 20
 
 
 class _Run(msgspec.Struct, frozen=True):
     times: Int64Array
-    #: Which times a series has; None: all.
+    #: For each series, a mask of the times that it has; None if it has all times.
     present: Mapping[str, BoolArray | None]
 
     @property

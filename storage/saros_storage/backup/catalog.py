@@ -1,4 +1,4 @@
-"""A backup's catalog: the list of all its parts; the files themselves are objects, named by their SHA-256.
+"""A backup's catalog lists all parts of the backup. Each file is stored as an object, named by its SHA-256.
 
     saros-backup 2 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
@@ -37,7 +37,7 @@ class Catalog(msgspec.Struct, frozen=True):
     """The content of one backup."""
 
     number: int
-    #: Time at which the backup was taken, in ns since the epoch, by the clock of the process that took it.
+    #: When the backup was taken, according to the clock of the process that took it (ns since the epoch).
     taken_ns: int
     incremental: bool
     time_unit: str
@@ -47,7 +47,7 @@ class Catalog(msgspec.Struct, frozen=True):
     exact: bool
     schema: bytes
     captures: tuple[Checkpoint, ...]
-    #: The objects of each capture, in the order of its files' numbers.
+    #: For each capture, the objects of its files, in the order of the files' numbers.
     objects: tuple[tuple[StoredObject, ...], ...]
     #: CRC-32 of the last record of this backup's log. The next backup uses it to check that its log continues this one.
     last_crc32: int = 0
@@ -55,13 +55,13 @@ class Catalog(msgspec.Struct, frozen=True):
     continues: bool = False
 
     def files(self) -> Iterator[tuple[CheckpointFile, StoredObject]]:
-        """Yield all files of partitions, with their objects."""
+        """Yield each file of a partition together with its object."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             for file in capture.files():
                 yield file, objects[file.number]
 
     def log(self) -> Iterator[tuple[LogPiece, StoredObject]]:
-        """Yield the pieces of the log, with their objects, oldest first."""
+        """Yield each piece of the log together with its object, oldest first."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             behind = objects[len(objects) - len(capture.log) :]
             yield from zip(capture.log, behind, strict=True)
@@ -73,7 +73,7 @@ class Catalog(msgspec.Struct, frozen=True):
 
     @property
     def floor(self) -> int:
-        """The earliest log index to which the backup can be restored: its files contain no later entries."""
+        """The earliest log index to which the backup can be restored: the backup's files contain no later entries."""
         (capture,) = self.captures
         return max(capture.index, capture.schema_index, *(p.manifest.flushed for p in capture.partitions))
 
@@ -153,7 +153,10 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
 
 
 def stored_object(path: str, sha256: object, size: object) -> StoredObject:
-    """Build an object from decoded JSON. Raises CorruptFile unless `sha256` is a digest, since it becomes a path."""
+    """Build an object from decoded JSON.
+
+    Raises CorruptFile unless `sha256` is a digest, since this text becomes part of a path.
+    """
     if not isinstance(sha256, str) or not isinstance(size, int) or not _SHA256.fullmatch(sha256):
         raise CorruptFile(path, 0, f"invalid object name: {sha256!r}")
     return StoredObject(sha256, size)

@@ -8,7 +8,7 @@
 A backup can be restored to any point from its `floor` to the end of the log. That log consists of the backup's own
 pieces, followed by the pieces of later backups as long as each backup's log continues where the previous one ended. The
 newest backup that can be restored to the point is chosen. A point given as a time is found to the second, by clock
-marks in the log. The exact millisecond at which a backup was taken stands for that backup. Pure.
+marks in the log. The exact millisecond at which a backup was taken selects that backup. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 
 class Point(msgspec.Struct, frozen=True):
-    """The backup that provides the files and the backups whose logs follow (`chain`), and the last entry to replay."""
+    """The backup whose files are restored and the backups whose logs follow (`chain`); the last entry to replay."""
 
     chain: tuple[Catalog, ...]
     index: int
@@ -47,9 +47,9 @@ class AtTime(msgspec.Struct, frozen=True):
 
 
 def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: Marks) -> Point:
-    """Return the backups that lead to a point, or to the newest one if `at` is None.
+    """Return the backups that lead to a point, or to the newest point if `at` is None.
 
-    Raises UserMistake 2052 if none do.
+    Raises UserMistake 2052 if no backup leads to the point.
     """
     assert catalogs
     if at is None:

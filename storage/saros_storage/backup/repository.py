@@ -49,7 +49,7 @@ class Repository:
     def catalogs(self) -> list[Catalog]:
         """Return all backups, oldest first.
 
-        Raises UserMistake 2052 if there are none, CorruptFile, StorageError 2015.
+        Raises UserMistake 2052 if there is no backup, CorruptFile, StorageError 2015.
         """
         found = self.catalogs_if_any()
         if not found:
@@ -69,7 +69,7 @@ class Repository:
     def read(self, stored: StoredObject) -> Iterator[memoryview]:
         """Yield an object in pieces.
 
-        Raises CorruptFile if the object is missing or (after the last piece) was changed.
+        Raises CorruptFile if the object is missing, or, after the last piece, if the object was changed.
         """
         path = self.object_path(stored)
         if not self.disk.exists(path):

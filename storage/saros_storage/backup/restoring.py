@@ -1,4 +1,4 @@
-"""Restore a backup into a new data folder, which then exists as a whole or not at all.
+"""Restore a backup into a new data folder, which exists completely afterwards or not at all.
 
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 
@@ -69,7 +69,7 @@ class Restore:
     def run(self, at: AtIndex | AtTime | None = None) -> Restored:
         """Create the folder.
 
-        Raises UserMistake 2053 if it is not empty, 2052 if no backup leads to the point, CorruptFile.
+        Raises UserMistake 2053 if the folder is not empty, 2052 if no backup leads to the point, CorruptFile.
         """
         if not self._is_free():
             raise UserMistake(f"{self._target} is not empty: restore to a new folder", code=_NOT_EMPTY)
@@ -144,7 +144,7 @@ class Restore:
     # ------------------------------------------------------------------ the log
 
     def _log(self, point: Point) -> None:
-        """Write log segments that contain the records after those in the captured files, up to the point."""
+        """Write log segments with the records that the captured files lack, up to the point."""
         first = point.chain[0].captures[0].index + 1
         folder = os.path.join(self._folder, LOG_FOLDER)
         self._disk.make_folder(folder)

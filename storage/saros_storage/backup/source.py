@@ -17,7 +17,7 @@ class Source(Protocol):
         ...
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
-        """Yield a file in pieces: file `number` of the capture with index `capture`."""
+        """Yield the content of file `number` of the capture with index `capture`, in pieces."""
         ...
 
     def release(self) -> None:

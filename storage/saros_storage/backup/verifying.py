@@ -14,12 +14,12 @@ from saros_storage.log.record import scan
 
 
 class BackupReport(msgspec.Struct):
-    """The numbers of backups and objects verified, the objects' size in bytes, and the problems found."""
+    """How many backups and objects were verified, the objects' size in bytes, and the problems found."""
 
     backups: int = 0
     objects: int = 0
     size: int = 0
-    #: Each problem, and the numbers of the backups that it affects.
+    #: Pairs of a problem and the numbers of the backups that it affects.
     problems: list[tuple[StorageError, list[int]]] = msgspec.field(default_factory=list)
 
 

@@ -74,7 +74,7 @@ def data_type_of(type_: Arrow) -> DataType | None:
 
 @lru_cache
 def _stored_type(type_: Arrow) -> DataType | None:
-    """Do the same as `data_type_of`, for an Arrow type that is neither a view nor a dictionary."""
+    """Return the result of `data_type_of` for an Arrow type that is neither a view nor a dictionary."""
     import pyarrow as pa
 
     t = pa.types
@@ -106,7 +106,7 @@ def column_to_arrow(column: Column, type_: Arrow) -> Arrow:
 
 
 def numbers_to_arrow(values: NumericArray, valid: BoolArray | None = None, type_: Arrow | None = None) -> Arrow:
-    """Return an Arrow array that shares the buffer of numbers; its type is by default that of the NumPy array.
+    """Return an Arrow array that shares the buffer of `values`. By default, the NumPy dtype determines its type.
 
     `pa.array` is avoided because it imports pandas.
     """

@@ -1,8 +1,8 @@
 """Columns and blocks: the batches of rows that flow from the files through the operators to the client.
 
 A `Column` is a NumPy array (or a `TextArray`) plus an optional byte mask; a `Block` is columns of equal length and,
-where rows carry a time, one int64 time array. Text is kept in Arrow's layout (int32 offsets, UTF-8 or raw bytes), so
-that a block becomes Arrow without a copy.
+where rows carry a time, one int64 time array. Text has Arrow's layout (int32 offsets, UTF-8 or raw bytes), so that a
+block becomes Arrow without a copy.
 
     time     0   10   20          int64[n], or None: rows without time (SHOW, an aggregate without window)
     values   1.0 ?    3.0         the dtype of the type; slots that are not valid contain arbitrary bits
@@ -68,7 +68,7 @@ class TextArray(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes of the referenced data: offsets, and the data between the first and the last of them."""
+        """Size in bytes of the offsets, and of the data between the first and the last offset."""
         return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
 
     @property
@@ -226,7 +226,7 @@ class Block(msgspec.Struct, frozen=True, eq=False):
     time: Int64Array | None
     columns: tuple[Column, ...]
     rows: int
-    #: The size in bytes, cached after the first access: every operator that a block passes through asks for it.
+    #: The size in bytes. It is cached, since every operator that a block passes through asks for it.
     _nbytes: int | None = None
 
     @staticmethod

@@ -21,7 +21,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks.
 
-    A query reads them dozens of times, so the methods are Python's own functions without a wrapper.
+    A query reads the clocks dozens of times, so the methods are Python's own functions without a wrapper.
     """
 
     now_ns = staticmethod(time.time_ns)
@@ -45,8 +45,8 @@ class JumpGuard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: Wall time and monotonic time when the wall clock was last trusted; one tuple, so that threads read a matching
-        #: pair.
+        #: The wall time and monotonic time at which the wall clock was last trusted. They form one tuple so that
+        #: threads read a matching pair.
         self._believed_ns = clock.now_ns(), clock.monotonic_ns()
         #: Monotonic time at which a jump was first seen, or None while the wall clock is trusted.
         self._jumped_at_ns: int | None = None

@@ -1,8 +1,8 @@
 """Run Python's cyclic garbage collector less often during plans, writes and flushes of many series.
 
-A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. The index
-entries of a file with 100,000 series do so too. The collector would scan them repeatedly, for longer than the rest of
-the work takes. While a thread is inside `reduced_gc`, the collector's threshold is therefore raised:
+A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. So does the
+index of a file with 100,000 series. The collector would scan them repeatedly, for longer than the rest of the work
+takes. While a thread is inside `reduced_gc`, the collector's threshold is therefore raised:
 
     threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 #: Collections are made rarer only for at least this number of series or columns: for fewer, a collection is cheap.
 WIDE_MIN = 1_000
-#: Number of new objects between two collections of the youngest generation; they take about 20 MB.
+#: Number of new objects between two collections of the youngest generation. These objects take about 20 MB.
 YOUNG_MAX = 200_000
 
 _Thresholds = tuple[int, int, int]

@@ -21,7 +21,8 @@ def cached_by_identity(size: int) -> Callable[[Callable[[A], R]], Callable[[A], 
     """
 
     def decorate(function: Callable[[A], R]) -> Callable[[A], R]:
-        #: Results by the identity of the argument. The entry references the argument, so its identity cannot be reused.
+        #: For the identity of each argument, the argument and its result. An entry references its argument, so no other
+        #: object gets that identity.
         entries: dict[int, tuple[A, R]] = {}
 
         @wraps(function)

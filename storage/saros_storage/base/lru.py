@@ -18,7 +18,7 @@ class LruCache(Generic[K, V]):
         self._weight_max = weight_max
         #: Sum of the weights in `_entries`.
         self._weight = 0
-        #: The value and the weight of each key, least recently used first.
+        #: The value and the weight of each key; the least recently used key comes first.
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
 

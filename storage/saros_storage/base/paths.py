@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
 #: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
 _PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
-#: Many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a match.
+#: A text of many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a match.
 _PLAIN_PATHS = re.compile(r"root(?:\.[^\W\d]\w*+)*+(?:\nroot(?:\.[^\W\d]\w*+)*+)*+")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.

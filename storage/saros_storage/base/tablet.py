@@ -27,7 +27,8 @@ class Tablet(msgspec.Struct, frozen=True, eq=False):
     measurements: tuple[str, ...]
     times: Int64Array
     columns: tuple[Column, ...]
-    #: Whether the device is aligned if this tablet creates it; must agree with the device if the device exists.
+    #: Whether the device is aligned. The value must agree with an existing device, and applies to a device that this
+    #: tablet creates.
     aligned: bool = False
 
     def validate(self) -> None:
@@ -70,7 +71,7 @@ class MultiTablet(msgspec.Struct, frozen=True, eq=False):
 
 
 def first_rows(counts: Sequence[int]) -> Int64Array:
-    """Return the position of each device's first row; the rows are grouped by device, and `counts` are the sizes."""
+    """Return the position of each device's first row; the groups of rows have the sizes `counts`."""
     numbers = np.array(counts, np.int64)
     found: Int64Array = np.cumsum(numbers) - numbers
     return found

@@ -1,4 +1,4 @@
-"""Values as text, for CAST, SELECT LAST and series whose type was changed to text.
+"""Convert values to text, for CAST, for SELECT LAST, and for series whose type was changed to text.
 
     1, 2.5f, 1e10      "1"  "2.5"  "1.0E10"       the shortest digits that read back as the same value, in Java's format
     true, 20240229     "true"  "2024-02-29"       BOOLEAN, DATE

@@ -1,11 +1,12 @@
-"""The client request that a write belongs to, passed with the write from the client interface down to the log.
+"""The client request that a write belongs to. It is passed along with the write from the client interface to the log.
 
 The deadline bounds every wait of the write in a cluster: for leaders and their confirmation, for answers of other
-nodes, and for drops and moves of data. The deadline does not bound computation, so an embedded database ignores it.
+nodes, and for drops and moves of data. It does not bound computation: an embedded database, which never waits for other
+nodes, ignores it.
 
 A numbered request has one effect, however often and wherever it is sent again. The repetition of a write without a
 number cannot be recognized. A group of a cluster takes a second write with the same number for a repetition, so a
-statement that writes several times gives the number to at most one of them (`unnumbered`). Pure: any thread.
+statement that writes several times gives the number to at most one of its writes (`unnumbered`). Pure: any thread.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from msgspec.structs import replace
 class WriteRequest(msgspec.Struct, frozen=True):
     """The number of the client, the number of its request, and the deadline of the request."""
 
-    #: 0: the client has no number.
+    #: 0 if the client has no number.
     client: int = 0
-    #: 0: the request has no number.
+    #: 0 if the request has no number.
     sequence: int = 0
-    #: Monotonic time in ns after which the request no longer waits; None: each step has its own time limit.
+    #: Monotonic time in ns after which the request no longer waits, or None if each step has its own time limit.
     deadline_ns: int | None = None
     #: The request was sent before and its outcome is unknown, so no error may claim that nothing was written.
     in_doubt: bool = False
@@ -38,7 +39,10 @@ class WriteRequest(msgspec.Struct, frozen=True):
 
     @property
     def unnumbered(self) -> WriteRequest:
-        """The request without a number, for further writes of a statement that are harmless when repeated."""
+        """The same request without a number.
+
+        A statement uses it for further writes, which are harmless when repeated.
+        """
         return replace(self, client=0, sequence=0)
 
 

@@ -27,9 +27,9 @@ from saros_storage.base.lru import LruCache
 from saros_storage.base.types import DataType
 from saros_storage.scan.reading import Summaries
 
-#: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)
+#: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, the grid's step)
 CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
-#: Memory of an entry without its arrays, and of each column of a page without its arrays.
+#: Bytes of memory that an entry takes, and that each column of a page takes, in addition to the arrays.
 _ENTRY_BYTES, _COLUMN_BYTES = 600, 250
 
 
@@ -52,7 +52,7 @@ class ChunkCells(msgspec.Struct, frozen=True, eq=False):
         return self.whole.slice(self.begins[first], self.begins[stop])
 
     def missing(self, first: int, stop: int) -> tuple[int, int]:
-        """Return the shortest page range with all pages of [first, stop) that have no cells here; there must be one."""
+        """Return the shortest range with all pages of [first, stop) that have no cells; there must be such pages."""
         lacking = [page for page in range(first, stop) if page not in self.pages]
         return lacking[0], lacking[-1] + 1
 

@@ -37,15 +37,16 @@ _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
 _ENTRY_BYTES = 500
 #: Maximum share of the cache for entries that were used more than once.
 _PROVEN_PERCENT = 80
-#: The indexes may take a fourth of the bytes for pages: of 256 MiB, that suffices for about 110,000 single-chunk
-#: series.
+#: The indexes may take a fourth of the bytes for pages. If those are 256 MiB, this suffices for about 110,000 series of
+#: a single chunk.
 _INDEX_SHARE = 4
-#: The cells may take an eighth of the bytes for pages: of 256 MiB, that suffices for some 500,000 windows of a series.
+#: The cells may take an eighth of the bytes for pages. If those are 256 MiB, this suffices for some 500,000 windows of
+#: a series.
 _CELL_SHARE = 8
 
 
 class ChunkCache:
-    """A cache of decoded chunks, with caches of indexes and cells. `bytes_max` 0 keeps nothing."""
+    """A cache of decoded chunks; it contains the caches of indexes and of cells. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max

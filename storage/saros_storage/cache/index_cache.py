@@ -1,4 +1,4 @@
-"""A cache of the indexes of devices in files, with one bound in bytes for all files of a store.
+"""A cache of the indexes of devices in files. One limit in bytes applies to all files of a store.
 
     (file, device) -> DeviceIndex
 

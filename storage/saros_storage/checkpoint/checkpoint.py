@@ -7,7 +7,7 @@
 - All log entries up to `index` that concern the chosen partitions are in the manifests' files and tombstones. A caller
   that needs the state at exactly one index either applies no entries during the capture (then `index` equals
   `reached`), or also captures the log after `index`.
-- Of the chosen partitions, only those with unflushed entries are flushed; entries may be applied in the meantime.
+- Chosen partitions are flushed only if they have unflushed entries; entries may be applied in the meantime.
 - Files are hard links, so neither compaction nor a deletion changes them; a manifest lists their names, sizes and
   checksums.
 - `schema` is the region's complete schema tree with its TTL rules, as of entry `schema_index`.
@@ -51,7 +51,7 @@ class CheckpointPartition:
 
     slice: int
     manifest: Manifest
-    #: Sizes of the files' resources, in the order of the manifest's files.
+    #: The size of each file's resource; the order is that of the manifest's files.
     resource_sizes: tuple[int, ...]
     #: The partition's folder; known only in the process that took the capture.
     folder: str = field(default="", compare=False)
@@ -74,7 +74,7 @@ class LogPiece(msgspec.Struct, frozen=True):
     first: int
     last: int
     size: int
-    #: Salt of the segment; 0: none. Captures of earlier versions lack it.
+    #: Salt of the segment, or 0 if it has none. Captures of earlier versions lack this field.
     salt: int = 0
 
 

@@ -15,7 +15,7 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, enco
 
 
 class CheckpointSet(msgspec.Struct, frozen=True):
-    """The captures of one process; `ids` identify them in its registry."""
+    """The captures of one process; `ids` identify the captures in the process's registry."""
 
     time_unit: str
     #: Width of a slice in ticks.

@@ -1,4 +1,4 @@
-"""Install the files of partitions that move here: first the files are fetched into a folder, then added in one step.
+"""Install the files of partitions that move to this node: fetch them into a folder, then add them in one step.
 
     a folder        0 1 2 ...                the files by their numbers in a capture: fetched, or in the registry here
     partition       data written here since; older data is read elsewhere (`Partition.underlay`)

@@ -1,4 +1,4 @@
-"""Captures on lease: hard links to their files, which are kept until the lease ends.
+"""Keep captures on lease: hard links to the files of a capture exist until its lease ends.
 
     put        links the files of partitions, and segments of the log     id: 16 random bytes
     listing    the capture, encoded
@@ -45,7 +45,7 @@ class NoSuchCheckpoint(StorageError):
 class _Leased(msgspec.Struct):
     capture: Checkpoint
     folder: str
-    #: The range of bytes of each file that belongs to the capture: its start, and its stop or None for the file's end.
+    #: For each file, the start and stop of the bytes that belong to the capture; stop None stands for the file's end.
     bounds: list[tuple[int, int | None]]
     touched_ns: int
     lease_ns: int
@@ -118,7 +118,10 @@ class CheckpointRegistry:
         return kept.capture
 
     def folder_of(self, id_: bytes) -> str:
-        """Return the folder of its files, named by number, for use in this process. Raises NoSuchCheckpoint."""
+        """Return the folder of the capture's files, named by number, for use in this process.
+
+        Raises NoSuchCheckpoint.
+        """
         return self._find(id_).folder
 
     def listing(self, id_: bytes) -> bytes:

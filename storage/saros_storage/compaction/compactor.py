@@ -1,4 +1,4 @@
-"""The compaction thread of one store, or of all regions of a node: when, how fast, and how failures are handled.
+"""The compaction thread of one store, or of all regions of a node: when and how fast it works, how it treats failures.
 
     flushed, deleted, expired, opened ─▶ due ─┐
     MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worthwhile
@@ -92,7 +92,7 @@ class Compactor:
         self._pace = Throttle(options.compaction_bytes_per_second)
         self._lock = threading.Condition()
         self._grounds: set[CompactionContext] = set()
-        #: Partitions to examine, by id; the dict keeps them in the order of arrival.
+        #: The partitions to examine, with their ids as keys. The dict preserves the order of arrival.
         self._due: dict[int, _Task] = {}
         self._requests: list[_Request] = []
         self._running: _Task | None = None
@@ -221,7 +221,10 @@ class Compactor:
             return None
 
     def _advance_request(self, request: _Request, *, again: bool) -> None:
-        """Proceed to the request's next partition, unless the current one needs another look; finish after the last."""
+        """Proceed to the request's next partition unless `again` is set.
+
+        After the last partition, finish the request.
+        """
         if not again and not request.done:
             del request.partitions[0]
             if not request.partitions:

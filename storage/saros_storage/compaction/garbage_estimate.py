@@ -35,7 +35,7 @@ _NS_PER_SECOND = 1_000_000_000
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """The dead share of a file, with the inputs from which it was computed."""
+    """The dead share of a file, and the inputs from which the share was computed."""
 
     dead_fraction: float
     tombstones: tuple[Tombstone, ...]

@@ -17,8 +17,8 @@ device in incompatible ways (aligned and not, or with types that cannot be read 
 created again; the part that tombstones hide is left out here. If more than one form remains, the files cannot be
 merged: `Unmergeable`.
 
-Memory: for an aligned device, all columns of a run of pages of each source; otherwise one column; the rows of the chunk
-being gathered; the index of the file being written. Belongs to one thread.
+In memory, a job holds a run of pages of each source (all columns of an aligned device, otherwise one column), the rows
+of the chunk being gathered, and the index of the file being written. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _VERIFIED_BYTES = 1 << 20
 Checkpoint = Callable[[int], None]
 #: Returns the path for the next temporary file.
 NewPath = Callable[[], str]
-#: (device) -> the earliest time that is not expired, None: nothing expires.
+#: (device) -> the earliest time that is not expired, or None if nothing expires.
 ExpiredBefore = Callable[[str], int | None]
 
 
@@ -94,7 +94,7 @@ class MergeCounters(msgspec.Struct):
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """Options for writing. `split_bytes`: from this size on, the next device starts a new file; 0: never."""
+    """Options for writing. Once a file has `split_bytes` bytes, the next device starts a new file; 0 means never."""
 
     #: A chunk that would not fill a page is decoded, so that it is written together with its neighbours.
     page_rows: int
@@ -115,7 +115,10 @@ class Merge:
         checkpoint: Checkpoint,
         expired_before: ExpiredBefore = lambda _: None,
     ) -> None:
-        """`files` in order of rank. Points that expired per `expired_before` are left out, except for a small part."""
+        """`files` in order of rank.
+
+        Points that are expired according to `expired_before` are left out, except for a small part.
+        """
         self._disk = disk
         self._files = files
         self._tombstones = tombstones
@@ -128,8 +131,7 @@ class Merge:
         self._finished: list[MergedFile] = []
         #: The file being written.
         self._open: tuple[str, File, TsFileWriter] | None = None
-        #: Number of bytes of the open file that were reported to `checkpoint`, and number of its bytes that are
-        #: durable.
+        #: How many bytes of the open file were reported to `checkpoint`, and how many of them are durable.
         self._reported = self._synced = 0
         self.counters = MergeCounters()
 
@@ -324,7 +326,7 @@ def _is_mostly_within(chunk: Piece, time: TimeRange) -> bool:
 
 
 class _Copies:
-    """Raw chunks of one device, with their statistics as stored in the files."""
+    """The raw chunks of one device, and the statistics that the files store for these chunks."""
 
     def __init__(self, device: str) -> None:
         self._device = device

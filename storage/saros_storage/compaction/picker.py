@@ -8,8 +8,8 @@ be between them in rank:
     times     a---e    .        c-d      .          {1, 4} would lift a---e over c-d: add 3, or merge nothing
                                          k---m
 
-Second, if one of the sources is a sequence file, no sequence file outside the set may be within their times, device by
-device, so that the result is a sequence file as well. Every pick is closed.
+Second, if one of the sources is a sequence file, no sequence file outside the set may overlap, for any device, the time
+span of the set, so that the result is a sequence file as well. Every pick is closed.
 
     cross               late rows and the files that they overlap: if there are many late rows, or many files of them
     inner unsequence    neighbours by rank
@@ -36,7 +36,7 @@ from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 #: A cross merge is worthwhile if the bytes of its unsequence files times this factor are at least the bytes of all its
 #: files. This bounds the cost per byte of late data.
 _LATE_SHARE = 4
-#: The factor if there are at least `files_min` unsequence files: the merge then spares readers as many overlaps.
+#: The factor for merges of at least `files_min` unsequence files: such a merge saves readers many overlaps.
 _LATE_SHARE_OF_MANY = 128
 #: A file is rewritten if at least this share of it is dead, and the dead part is at least this part of `file_bytes`.
 _DEAD_SHARE = 0.5
@@ -112,7 +112,10 @@ def pick(
 def pick_dead(
     files: Sequence[FileSource], limits: Limits, share: Callable[[FileSource], float], *, refused: Collection[str] = ()
 ) -> Pick | None:
-    """Return the file to rewrite next, or None: the one with most dead bytes. `share` returns a file's dead share."""
+    """Return the file to rewrite next, which is the one with most dead bytes, or None.
+
+    `share` returns a file's dead share.
+    """
     least = _DEAD_PART * limits.file_bytes
     found: tuple[float, FileSource] | None = None
     for file in files:
@@ -160,7 +163,7 @@ def _joining(members: Sequence[FileSource], others: Sequence[FileSource]) -> lis
 
 
 def _passed(file: FileSource, members: Sequence[FileSource], top: tuple[Rank, bool]) -> bool:
-    """Return whether a member that `file` overlaps and outranks would outrank it at the place `top`."""
+    """Return whether a member that `file` overlaps and outranks would outrank `file` at the place `top`."""
     place = _place(file)
     return place < top and any(_place(member) < place and overlap(member, file) for member in members)
 
@@ -185,7 +188,7 @@ class _Picker:
         self._everything = everything
 
     def cross(self) -> list[FileSource] | None:
-        """Return an unsequence file with all files that it overlaps, and with others if that is worthwhile; or None."""
+        """Return an unsequence file, all files that it overlaps, and other files if that is worthwhile; or None."""
         late = [file for file in self._files if not file.sequence and file.path not in self._refused]
         for first in late:
             found = self._closed(self._with_overlaps([first]))
@@ -222,7 +225,7 @@ class _Picker:
         return None
 
     def _runs(self, group: Sequence[FileSource]) -> list[Sequence[FileSource]]:
-        """Return the longest worthwhile run that starts with each file; the longest run comes first."""
+        """Return, for each file, the longest worthwhile run that starts with this file; the longest run comes first."""
         runs = []
         for first in range(len(group)):
             total = stop = 0

@@ -84,7 +84,7 @@ class Swap:
         self._merged = merged
         self._rules = rules
         self._gone = {file.path for file in pick.files}
-        #: Files that have their final names, with their entries.
+        #: The files that have their final names already, and their manifest entries.
         self._new: list[tuple[FileEntry, FileSource]] = []
 
     def run(self) -> list[FileSource]:

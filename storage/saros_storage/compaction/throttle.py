@@ -12,7 +12,8 @@ from __future__ import annotations
 _SECOND_NS = 1_000_000_000
 #: Work between two pauses: less than the interpreter's switch interval, after which a waiting thread gets its turn.
 _SLICE_NS = 4_000_000
-#: Length of a pause, as a multiple of the work before it; a concurrent writer keeps more than 70 % of its rate.
+#: Length of a pause as a multiple of the work before the pause. With this value, a concurrent writer keeps more than 70
+#: % of its rate.
 _REST = 3
 
 

@@ -1,4 +1,4 @@
-"""The table of codecs by encoding and type, on top of the kernels; see the package."""
+"""Encode and decode pages by means of kernels, which a table lists for each encoding and type; see the package."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
-#: The types with a TS_2DIFF form, accepted by `encode_rows`.
+#: The types that have a TS_2DIFF form, and that `encode_rows` accepts.
 MATRIX_TYPES = _INTEGERS | FLOATING_TYPES
 _TURNED = _INT64 | FLOATING_TYPES
 _GORILLA = _INTEGERS | FLOATING_TYPES
@@ -165,7 +165,7 @@ def _encode_text(values: TextArray) -> bytes:
 
 
 def _encode_dictionary(values: TextArray) -> bytes:
-    """Encode the distinct texts in order of first use, then for each value the number of its text, as RLE."""
+    """Encode the distinct texts in order of first use, then the number of each value's text as RLE."""
     indexed = text_to_arrow(values, binary=True).dictionary_encode()
     words = text_from_arrow(indexed.dictionary)
     head = _varints(np.array([len(words)]))

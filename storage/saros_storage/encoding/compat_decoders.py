@@ -24,7 +24,7 @@ from saros_storage.kernels.codecs.rlbe import rlbe_decode
 from saros_storage.kernels.codecs.sprintz import sprintz_decode
 from saros_storage.kernels.codecs.ts2diff import ts2diff_decode
 
-#: Values of `m` from here on mark a page that contains unscaled values.
+#: An `m` of at least this value marks a page that contains unscaled values.
 _UNSCALED = 2_147_483_646
 #: The exponent of the largest power of ten that a double can represent.
 _DIGITS_MAX = 308

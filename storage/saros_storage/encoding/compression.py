@@ -1,4 +1,4 @@
-"""Page compression, in the framings that TsFile uses. Pure: any thread.
+"""Compress and decompress pages; each compressor has the framing that TsFile uses. Pure: any thread.
 
 SNAPPY raw block · LZ4 raw block, no size in front · GZIP a full stream · ZSTD one frame · LZMA2 an .xz container
 """
@@ -96,7 +96,7 @@ def decompress_pages_into(
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
-    """Fill `out` if the size matches; return the decompressed size, which may be cut at one byte more than `out`."""
+    """Fill `out` if it has the decompressed size. Return that size, which may be cut to `len(out) + 1`."""
     if compressor in _BLOCKS:
         return _decode_block(compressor, data, out)
     if compressor is Compressor.UNCOMPRESSED:

@@ -2,8 +2,8 @@
 
     page    uvar m | TS_2DIFF of round(value * 10^m), as INT32 (FLOAT) or INT64 (DOUBLE)        value = whole / 10^m
 
-Other writers use a declared m and lose digits. Saros writes a page this way only if every value is restored bit for
-bit. All readers divide as doubles, and round again for FLOAT. Pure.
+Other writers use an m that the user declares, and lose digits. Saros writes a page this way only if every value is
+restored bit for bit. All readers divide as doubles, and round again for FLOAT. Pure.
 """
 
 from __future__ import annotations

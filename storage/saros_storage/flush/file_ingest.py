@@ -20,7 +20,10 @@ from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
-    """Durably link the file into the partition's folder and return it; return [] if it is damaged. Raises OSError."""
+    """Durably link the file into the partition's folder.
+
+    Return it in a list, or an empty list if it is damaged. Raises OSError.
+    """
     source, staged = loaded.source, loaded.staged
     if source is None:
         return []

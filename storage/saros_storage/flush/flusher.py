@@ -99,7 +99,7 @@ class _Ending(msgspec.Struct):
 
 
 class Journal(Protocol):
-    """The log of the entries that a region applies, as seen by the region."""
+    """The log whose entries a region applies, with the operations that the region needs."""
 
     def sync_due(self) -> None:
         """Make all applied entries durable. Raises StorageError."""
@@ -147,7 +147,7 @@ class Flusher:
         self._expiry = expiry
         self._pacer = pacer
         self._choices = EncodingChoices()
-        #: Processor time of the thread after its last pause, or when it began to save.
+        #: The thread's processor time at the end of its last pause, or at the start of the save.
         self._resumed_ns = 0
         #: Expired files already removed from views but not yet from the disk: (partition, files).
         self._expired: list[tuple[Partition, list[FileSource]]] = []
@@ -157,11 +157,11 @@ class Flusher:
         self.bytes_written = 0
         #: The lock that a thread holds while it changes a partition's folder.
         self.folders = ContendedLock()
-        #: Partitions with something to save, by the partition's id, in order of arrival.
+        #: The partitions that have something to save, with their ids as keys, in order of arrival.
         self._waiting: dict[int, Partition] = {}
-        #: Partitions to be saved by a gentle flush once `_waiting` is empty, by the partition's id.
+        #: The partitions that a gentle flush saves once `_waiting` is empty, with their ids as keys.
         self._unhurried: dict[int, Partition] = {}
-        #: Partitions whose files are written but not yet in the manifest, by the partition's id.
+        #: The partitions whose files are written but not yet in the manifest, with their ids as keys.
         self._written: dict[int, _Saving] = {}
         #: Milliseconds in the name of the last file; increases strictly, so that no name is used twice.
         self._name_ms = 0
@@ -275,7 +275,7 @@ class Flusher:
     def _checkpoint(self) -> None:
         """Pause between two steps if the pacer asks for it and nothing is urgent."""
         if self._is_urgent():
-            self._resumed_ns = self._pacer.thread_time_ns()  # no later pause makes up for the urgent work
+            self._resumed_ns = self._pacer.thread_time_ns()  # the pacer does not count urgent work
             return
         now_ns = self._clock.monotonic_ns()
         rest_ns = self._pacer.rest_ns(self._pacer.thread_time_ns() - self._resumed_ns, now_ns)
@@ -296,7 +296,7 @@ class Flusher:
         self._lock.notify_all()
 
     def expire(self) -> None:
-        """Remove files whose points are all expired from their partitions, each in one swap. Raises OSError.
+        """Remove the files whose points have all expired, in one swap for each partition. Raises OSError.
 
         Files leave the views first, then the disk: points must not reappear when a rule is withdrawn, nor disappear
         later.
@@ -445,7 +445,7 @@ class Flusher:
         return stored_encoding(type_, series.encoding), series.compressor
 
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
-        """Return the deadband of a series; None if a point that it drops could make an older point visible.
+        """Return the deadband of a series; None if dropping a point could make an older point visible.
 
         This is the case if an unsequence file reaches beyond the last flushed time, or if the partition has an
         underlay. See `flush_files.Thinning`.

@@ -1,4 +1,4 @@
-"""A budget of processor time for flushes that can wait, shared by the flushers of a node.
+"""A budget of processor time that the flushers of a node share for flushes that can wait.
 
     work  |###|            |####|               after each slice of work a pause, so that all flushers together use the
     pause     |...........|     |.............  given percentage of one core

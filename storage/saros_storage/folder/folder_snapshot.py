@@ -1,4 +1,4 @@
-"""A snapshot of a data folder, as a disk in memory, while another process may be writing to the folder.
+"""Take a snapshot of a data folder while another process may be writing to it. The snapshot is a disk in memory.
 
     documents    MANIFEST, meta/schema, ...: replaced as a whole       read first, and once more at the end
     log          the last segment grows, old ones are removed          read in between, up to its last whole record
@@ -124,14 +124,14 @@ def _data(disk: Disk, path: str) -> memoryview:
 
 
 class _Log:
-    """The log as read; `confirm` checks that it existed in this form at one moment."""
+    """The log as it was read; `confirm` checks that the log had this content at one moment."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._paths = self._list()
-        #: Contents by path: those of closed segments, which do not change, and the complete records of the last
-        #: segment.
+        #: The content of each segment by path: closed segments entirely, the last segment up to its last complete
+        #: record.
         self.segments = {path: disk.map(path) for path in self._paths[:-1]}
         if self._paths:
             self._last = self._paths[-1]

@@ -59,7 +59,7 @@ class FileName(msgspec.Struct, frozen=True):
 
     @staticmethod
     def parse(name: str) -> FileName | None:
-        """Parse a name; None if it is not a TsFile's."""
+        """Parse a name; return None if it is not the name of a TsFile."""
         match = _FILE_NAME.fullmatch(name)
         return FileName(*map(int, match.groups())) if match else None
 
@@ -114,7 +114,7 @@ def confirm(disk: Disk, path: str) -> None:
 
 
 def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
-    """Replace many files, given as contents by path, each atomically.
+    """Replace many files, each atomically; the argument maps paths to contents.
 
     After a failure, some files may have been replaced and others not. The folders of the files must exist.
     """

@@ -35,7 +35,7 @@ class LazyFile:
 
     @property
     def serial(self) -> int:
-        """A number unique to the file; reading it opens the file. Raises CorruptFile, UnsupportedFile."""
+        """A number unique to the file; reading this property opens the file. Raises CorruptFile, UnsupportedFile."""
         try:
             return self.open().serial
         except CorruptFile as error:

@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True):
     #: Version of the partition table at which the partition moved to this node; data that is older has a lower
     #: `Rank.generation`.
     generation: int = 0
-    #: `files` includes all data of the partition that came from other nodes, up to this generation.
+    #: `files` includes all data that the partition has received from other nodes up to this generation.
     arrived: int = 0
 
     @property

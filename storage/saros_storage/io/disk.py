@@ -244,7 +244,7 @@ class UnreadFile(LocalFile):
 
 #: Linux accepts at most 1024 buffers in one `writev`.
 _IOV_MAX = 1024
-#: Bytes of a direct write; large, since each write waits for the disk.
+#: Size of a direct write in bytes. It is large because each write waits for the disk.
 _BUFFER_BYTES = 4 << 20
 
 

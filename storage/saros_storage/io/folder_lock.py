@@ -18,7 +18,7 @@ _TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
-    """A lock that this process holds until `release`, created by `acquire` or `acquire_shared`."""
+    """A lock that this process holds until `release`. It is created by `acquire` or `acquire_shared`."""
 
     def __init__(self, fd: int) -> None:
         #: File descriptor; -1 once released.
@@ -39,7 +39,7 @@ class FolderLock:
 
     @staticmethod
     def acquire_shared(folder: str) -> FolderLock | None:
-        """Take a lock of a folder that is only read, shared with other readers. Raises FolderInUse.
+        """Take the lock of a folder that this process only reads; other readers may hold it too. Raises FolderInUse.
 
         Returns None if there is no lock file, or if this process has no permission to open it.
         """

@@ -28,8 +28,8 @@ _PROCESSOR_BYTES = 4096
 def use_cache_folder(fallback: str | None) -> None:
     """Keep compiled code in the user's cache, or in `fallback` if that is not writable.
 
-    With `fallback` None, compiled code is kept in a private folder until the process ends. This function must be called
-    before the first kernel runs; later calls have no effect.
+    With `fallback` None, compiled code is stored in a private folder until the process ends. This function must be
+    called before the first kernel runs; later calls have no effect.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return

@@ -1,4 +1,4 @@
-"""Kernels and their twins: numba compiles kernels for explicit signatures, without the GIL, into a cache on disk.
+"""Kernels and their twins: numba compiles kernels for explicit signatures and caches them on disk.
 
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
@@ -7,9 +7,9 @@
 `unaligned` has functions for the kernels of all modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, and an `r` before the
-brackets means read-only (writable arrays are accepted too). Kernels create no arrays, and are compiled without
-reference counts (`_nrt`), whose atomic operations would take longer than most of the functions marked `@part`. `cache`
-describes the folder of compiled code.
+brackets means read-only (writable arrays are accepted too). Kernels run without the GIL and create no arrays. They are
+compiled without reference counts (`_nrt`), whose atomic operations would take longer than most of the functions marked
+`@part`. `cache` describes the folder of compiled code.
 
 A call does not wait for the compiler. Until a kernel is loaded, its twin runs and gives the same results:
 
@@ -61,8 +61,8 @@ _SCALARS = {
 #: The exceptions that numba raises when its cache cannot be read or written.
 _CACHE_ERRORS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
 
-#: Seconds that all calls of a twin together may take, if its kernel can be loaded and if it must be compiled: about the
-#: time that loading or compiling takes.
+#: Seconds that all calls of a twin together may take: the first if its kernel can be loaded, the second if it must be
+#: compiled. They are about the time that loading or compiling takes.
 _LOADING_S, _COMPILING_S = 0.1, 1.0
 #: Seconds per array element, assumed for a twin that has not run yet. A NumPy twin takes about a tenth of this, a
 #: plain-Python twin ten times as much.

@@ -453,7 +453,7 @@ def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @part
 def _known_series(data: ByteArray, at: int, last: int, series: Int64Array, count: int) -> int:
-    """Return the number of the series key at `at` if it is `last` or the next number; otherwise return -1.
+    """Return the number of the series key at `at` if that number is `last` or the next one; otherwise return -1.
 
     Mostly, a line belongs to the same series as the previous line, or several series take turns.
     """

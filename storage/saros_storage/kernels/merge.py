@@ -8,10 +8,10 @@ Every input is strictly increasing, and so is the union. Merges and joins need o
 in the union. A merge by rank writes the values of each source to their positions, starting with the lowest rank. A join
 writes the values of each source to their positions in a separate column.
 
-Two arrays are united in one pass. More arrays are united in pairs, the shortest first (as in a Huffman tree), so that
-uniting a long array with many short ones takes hardly longer than copying the long one. Two arrays that are equal, or
-of which one ends before the other begins, need no pass at all. If one array is far shorter (late rows), the other is
-copied in runs between the times of the short one.
+Two arrays are united in one pass. Three or more arrays are united in pairs, the shortest first (as in a Huffman tree),
+so that uniting a long array with many short ones takes hardly longer than copying the long one. Two arrays that are
+equal, or of which one ends before the other begins, need no pass at all. If one array is far shorter (late rows), the
+other is copied in runs between the times of the short one.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
     i = 0
     j = 0
     n = 0
-    # There is no branch on which value is smaller, as it would be unpredictable. A position written too early is
-    # overwritten in a later step.
+    # The loop does not branch on which value is smaller: the processor could not predict such a branch. A position
+    # written too early is overwritten in a later step.
     while i < len(a) and j < len(b):
         x = a[i]
         y = b[j]
@@ -83,7 +83,7 @@ def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
 
 @kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
 def union_few(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
-    """Unite two arrays like `union_two`, for a `b` that is far shorter than `a`."""
+    """Unite two arrays like `union_two`, but fast if `b` is far shorter than `a`."""
     i = 0
     n = 0
     for j in range(len(b)):
@@ -155,7 +155,7 @@ def _join(left: _Union, right: _Union) -> _Union:
 
 
 def _compose(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
-    """Return positions in a larger union, given positions `inner` in an array whose elements are at `outer` in it."""
+    """Return the positions in a larger union, given positions `inner` in an array and the array's positions `outer`."""
     if outer is None:
         return inner
     return outer if inner is None else outer[inner]

@@ -42,7 +42,7 @@ def _prefixed_offsets_plain(data: ByteArray, at: int, offsets: Int32Array) -> in
 
 @kernel("i64(u8r[], i64, i32[])", twin=_prefixed_offsets_plain)
 def prefixed_offsets(data: ByteArray, at: int, offsets: Int32Array) -> int:
-    """Fill `offsets` with the offsets of the `len(offsets) - 1` texts at `at`, as if they had no lengths between them.
+    """Fill `offsets` with the offsets that the `len(offsets) - 1` texts at `at` have when joined without their lengths.
 
     Returns the end of the texts, or -1 if a length is negative or goes beyond the data.
     """

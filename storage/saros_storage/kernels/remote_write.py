@@ -1,4 +1,4 @@
-"""Kernels over Prometheus's protobuf messages: samples of remote write and of remote read.
+"""Kernels over Prometheus's protobuf messages: they decode samples of remote write and encode samples of remote read.
 
     WriteRequest   series (1)*
     series         label (1)*, sample (2)*, histogram (4)*    in any order, usually labels first

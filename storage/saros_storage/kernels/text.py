@@ -1,4 +1,4 @@
-"""Kernels over text: the byte strings that sort first and last among many."""
+"""Kernels over text: they find the byte strings that sort first and last among many."""
 
 from __future__ import annotations
 

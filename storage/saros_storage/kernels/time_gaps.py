@@ -1,4 +1,4 @@
-"""Kernel that counts points that are redundant, late, or missing, compared with a steady pace.
+"""A kernel that compares times with a steady pace, and counts redundant, late and missing points.
 
 The kernel scans with a window of `len(view)` points, whose first point is the current one:
 

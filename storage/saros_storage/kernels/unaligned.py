@@ -1,4 +1,4 @@
-"""Single instructions for kernels: copies and reads of a few bytes, for which a loop would be too slow, and bit counts.
+"""Single instructions for kernels: bit counts, and copies and reads of a few bytes, for which a loop would be too slow.
 
 When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
 ranges of one array are copied as if all bytes were read before any is written.

@@ -350,7 +350,7 @@ def _variation_i64_plain(
 def variation_starts_i64(
     values: Int64Array, valid: BoolArray, delta: int, base: int, has_base: int, starts: BoolArray
 ) -> int:
-    """Mark the starts of runs like `variation_starts`, with exact arithmetic for integers."""
+    """Mark the starts of runs like `variation_starts`, but compute exactly with integers."""
     for i in range(len(values)):
         value = values[i]
         if len(valid) > 0 and not valid[i]:

@@ -40,7 +40,7 @@ def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
 
 
 class LoadOptions(msgspec.Struct, frozen=True):
-    """`level`: how many nodes below root a new database is created; `verify`: decode every page before loading."""
+    """A new database is created `level` nodes below root. `verify` decodes every page before loading."""
 
     level: int = 1
     verify: bool = True
@@ -49,7 +49,7 @@ class LoadOptions(msgspec.Struct, frozen=True):
 
 
 class FileLoad:
-    """The load of one file: copy, check, split, and the schema changes that it needs."""
+    """Loads one file: copies, checks and splits it, and determines the schema changes that it needs."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class FileLoad:
         Raises UserMistake 2051 if the file cannot be read, UnsupportedFile if a file of deletions is next to it,
         OSError if the disk fails.
 
-        `file_bytes`: once a staged file has this size, it ends after the current chunk, and the next chunk starts
-        another file.
+        Once a staged file has `file_bytes` bytes, it ends after the current chunk, and the next chunk starts another
+        file.
         """
         self._path = path
         self._options = options

@@ -1,4 +1,4 @@
-"""The folder of staged files, with a sub-folder per LOAD, whose name is the time at which the LOAD began.
+"""The folder of staged files. Each LOAD has a sub-folder, whose name is the time at which the LOAD began.
 
     .staged/1700000000000000000/source.tsfile      the copy that is examined, removed before the log entry
                                 1.tsfile .resource  durable, names included, before the log entry
@@ -41,7 +41,7 @@ class Staging:
         self._disk = disk
         self._report = report
         self._lock = threading.Lock()
-        #: The highest name of a LOAD's sub-folder, as a number.
+        #: The highest number that is the name of a LOAD's sub-folder.
         self._last_ns = 0
 
     def path(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Segments cut from the log, kept for backups: the oldest are removed when the archive exceeds its size limit.
+"""The archive stores segments cut from the log for backups. It removes the oldest when it exceeds its size limit.
 
     log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
     archive/                            7.log                           linked, durably, before it leaves the log
@@ -54,5 +54,5 @@ class LogArchive:
             left -= size
 
     def segments(self) -> list[tuple[str, int]]:
-        """Return (path, index of its first record) of each kept segment, oldest first."""
+        """Return (path, index of its first record) of each archived segment, oldest first."""
         return [(path, SegmentName.of(path).first_index) for path in list_segments(self._disk, self._folder)]

@@ -64,7 +64,7 @@ _FACTORS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _UNKNOWN = 0xFFFF
 #: Upper bound on the records of a segment: if an apparent record's index is farther ahead, it is not a record.
 _RECORDS_MAX = 1 << 32
-#: Words of 8 bytes per step of the search after a bad record.
+#: Number of 8-byte words that each step of the search after a bad record examines.
 _SEARCHED_WORDS = 1 << 18
 #: Cost, in bytes, of examining an apparent record after a bad record, in addition to the apparent record's size.
 _CANDIDATE_BYTES = 1_000
@@ -122,7 +122,7 @@ class PendingRecord(msgspec.Struct, frozen=True):
         return PendingRecord(group, kind, payload, size, crc)
 
     def encode(self, index: int, synced: int, salt: int) -> list[bytes | memoryview]:
-        """Encode the record, in parts; `synced`: index of the last fsynced record, `salt`: the segment's salt."""
+        """Encode the record, in parts; `synced` is the index of the last fsynced record, `salt` the segment's salt."""
         assert self.size <= PAYLOAD_BYTES_MAX
         assert synced < index <= _INDEX_MASK
         tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
@@ -149,7 +149,7 @@ def _span(size: int) -> int:
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The verified header of a record, with the start of the record's payload.
+    """The verified header of a record, and the start of the record's payload.
 
     The whole payload is intact if a later record's `synced` is at least this record's index.
     """

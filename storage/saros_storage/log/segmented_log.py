@@ -1,11 +1,11 @@
-"""The write-ahead log: segments of records, durable by group commit in the callers' own threads.
+"""The write-ahead log: segments of records, made durable by group commit in the threads of the callers.
 
     append (under the lock: an index, a place in the queue)  ->  wait(index)
         the first caller to wait becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
         the others wait for it; a caller that came too late leads the next round
 
-One fsync thus serves all callers that arrived during the previous one, and a single client needs no hand-over between
-threads.
+One fsync thus serves all callers that arrived during the previous one, and a single client's thread does all the work
+itself.
 
     fsync           wait returns when the record is fsynced
     os              wait returns when the operating system has it
@@ -14,7 +14,7 @@ threads.
 Records overwrite zeros that were written in advance, some MiB at a time. The file's size then rarely changes, which
 halves the cost of most fsyncs. Recovery does not mistake the remaining zeros for records, and cuts them off.
 
-A power cut may leave any part of the records that were not fsynced on the disk, with holes between them. Each record
+After a power cut, any of the records that were not fsynced may be on the disk, with holes between them. Each record
 stores the number of earlier records that were not fsynced when it was written. This distinguishes a hole without
 acknowledged records (a torn tail) from damage to acknowledged records, see `record`. Only the last segment can have a
 torn tail, since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in
@@ -81,7 +81,7 @@ class _Segment(msgspec.Struct):
 
 
 class SegmentedLog:
-    """A log of numbered records in segment files, created by `open`."""
+    """A log of numbered records in segment files; `open` creates this object."""
 
     def __init__(self, folder: str, disk: Disk, options: LogOptions, segments: list[_Segment], next_index: int) -> None:
         self._folder = folder

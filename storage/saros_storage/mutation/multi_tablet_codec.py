@@ -68,7 +68,7 @@ class _Rows(msgspec.Struct, frozen=True, eq=False):
     count: int
 
     def matrix(self, values: NumericArray) -> NumericArray:
-        """Return the values of these rows, shape (devices, count)."""
+        """Return the values of these rows as an array of shape (devices, count)."""
         if self.devices[-1] - self.devices[0] == len(self.devices) - 1:
             first = int(self.starts[0])
             return values[first : first + len(self.devices) * self.count].reshape(-1, self.count)
@@ -101,7 +101,10 @@ def _frames_of_one_size(tablet: MultiTablet, paths: Sequence[bytes], rows: _Rows
 
 
 def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: Int64Array) -> list[TabletFrame]:
-    """Return each row of a matrix as a frame; `head`: the head of any of them; `times`: shape (devices, rows)."""
+    """Return each row of a matrix as a frame.
+
+    `head` is the head of any of them; `times` has the shape (devices, rows).
+    """
     count, size = frames.shape
     frames.flags.writeable = False
     # A view of a small frame would take more memory than its bytes.

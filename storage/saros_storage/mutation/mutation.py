@@ -41,7 +41,7 @@ class Deletion(msgspec.Struct, frozen=True):
 
 
 class PlacedTablet(NamedTuple):
-    """A tablet (its frame, parsed or as bytes); `depth` leading nodes of its device's path form its database."""
+    """A tablet as a frame, parsed or as bytes. The first `depth` nodes of the device's path form its database."""
 
     depth: int
     content: TabletFrame | bytes | memoryview

@@ -1,4 +1,4 @@
-"""Files that a LOAD staged for one partition: as log entries name them, and as a partition's queue contains them.
+"""Files that a LOAD staged for one partition: `StagedFile` in log entries, `LoadedFile` in a partition's queue.
 
     staged folder   17.../1.tsfile  1.tsfile.resource    names are never reused; removed once the manifest has the file
 

@@ -1,4 +1,4 @@
-"""A tablet as one frame of bytes, decoded without a copy: the MemTable reads the same bytes that the log stores.
+"""A tablet as one frame of bytes. Decoding does not copy: the MemTable reads the same bytes that the log stores.
 
     frame    u32 head bytes | u32 rows | head | u64[columns] shape | times i64[rows] | column | column ...
     head     u16 columns | u8 aligned | u8 0 | u16 device bytes | u16 0 | device | (u8 type | u16 name bytes | name)*
@@ -43,14 +43,14 @@ _INT64 = np.dtype(np.int64)
 _INT32 = np.dtype(np.int32)
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
-#: Maximum number of cached sets of measurements and types, for encoding and for decoding separately.
+#: Maximum number of cached sets of measurements and types. Encoding and decoding have separate caches.
 _CACHED_SHAPES = 4_096
 #: Maximum number of columns of a tablet.
 COLUMNS_MAX = 0xFFFF
 
 
 class FrameHead(NamedTuple):
-    """Device, measurements and types of a frame; frames with equal heads may share the value."""
+    """Device, measurements and types of a frame; frames with equal heads may share one object."""
 
     device: str
     measurements: tuple[str, ...]
@@ -59,7 +59,7 @@ class FrameHead(NamedTuple):
 
 
 class TabletFrame:
-    """A frame, in parts or joined, with its head, span and order of times, which a write needs.
+    """A frame, in parts or joined, with the values that a write needs: head, span, and whether times are in order.
 
     A coordinator leaves the frame in parts, so that its bytes are copied once, into the log entry. A MemTable needs the
     joined frame.
@@ -77,7 +77,7 @@ class TabletFrame:
         *,
         ordered: bool,
     ) -> None:
-        """`size`: bytes of all parts together. A frame has at least one row."""
+        """`size` is the size of all parts together in bytes. A frame has at least one row."""
         self._parts = parts
         self.size = size
         self.head = head
@@ -100,7 +100,10 @@ class TabletFrame:
 
     @staticmethod
     def of_tablet(tablet: Tablet) -> TabletFrame:
-        """Build the frame of a non-empty tablet, in parts that share its arrays. Raises like `encode_tablet`."""
+        """Build the frame of a non-empty tablet.
+
+        The frame's parts share the arrays of the tablet. Raises like `encode_tablet`.
+        """
         head = _head_of(tablet)
         parts, size = _encode_parts(tablet, head)
         return TabletFrame._timed(parts, size, decode_head(head), tablet.times)
@@ -257,7 +260,7 @@ def frame_matrix(frame: bytes | memoryview, types: tuple[DataType, ...]) -> Nume
     """Return the columns of a frame as the rows of one array of shape (columns, rows), a view.
 
     Returns None unless all columns have the same fixed-width type, without nulls and without padding between them.
-    `types`: the types in the frame's head.
+    `types` are the types in the frame's head.
     """
     size, rows = _sizes(frame)
     start = _SIZES.size + size

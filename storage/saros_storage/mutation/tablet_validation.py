@@ -45,8 +45,9 @@ class TabletValidator:
     """A cache of checked tablet shapes. Thread-safe: cache entries are immutable and replaced as a whole."""
 
     def __init__(self) -> None:
-        #: Series of a device, with measurements and types that fit them, by the ids of the series' mapping and of the
-        #: measurements. Devices created with the same series share the mapping.
+        #: The shapes that passed the check: a device's series, and measurements and types that fit them. The key
+        #: consists of the ids of the series' mapping and of the measurements. Devices created with the same series
+        #: share the mapping.
         self._known: dict[
             tuple[int, int], tuple[Mapping[str, SeriesSchema], tuple[str, ...], tuple[DataType, ...]]
         ] = {}

@@ -15,7 +15,7 @@ the device's time span covers all rows.
 
 Each file and its `.resource` are written under temporary names. `finish` syncs these files (for several MemTables at
 once), renames them and syncs the folders. Then the caller adds the files to the manifest, which makes them part of the
-partition. After an earlier failure, the next start removes them.
+partition. If a failure occurs before that, the next start removes the files.
 
 Only the thread that flushes uses these objects.
 """
@@ -45,9 +45,11 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 from saros_storage.tsfile.structure.statistics import of_rows
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: From this many folders on, sync the folders and their parents in one batch, instead of each with its ancestors.
+#: If there are at least this many folders, sync all of them and their parents in one batch, instead of syncing each
+#: folder with its ancestors.
 _MANY = 8
-#: Maximum number of series of a device encoded together. It keeps a step short: a throttled flush pauses between steps.
+#: Maximum number of series of a device encoded together. The limit keeps a step short: a throttled flush pauses between
+#: steps.
 _TOGETHER_MAX = 64
 #: Series of several devices are encoded together if each has at most this number of rows.
 _SHORT_ROWS = 64
@@ -135,7 +137,7 @@ class FileFlush:
         self._parts: list[_Part] = []
         #: Series that will be encoded together and are not written yet.
         self._alike: list[_Alike] = []
-        #: Path, open file and its writer by kind (True: sequence).
+        #: For each kind (True: sequence): the path, the open file, and the file's writer.
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
     def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
@@ -230,7 +232,7 @@ class FileFlush:
         self._checkpoint()
 
     def _parts_of(self, device: str, times: Int64Array) -> Sequence[_Part]:
-        """Return the parts of `_split` with their times, cached in case the next series has the same array of times.
+        """Return the parts of `_split` with their times. The result is cached for a next series with the same times.
 
         The writer also recognizes an array of times that it has just encoded.
         """

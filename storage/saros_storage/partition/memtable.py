@@ -64,7 +64,7 @@ class Chunk:
     def __init__(
         self, index: int, frame: bytes | memoryview | None, tablet: Tablet | None, span: DeviceSpan, ordered: bool
     ) -> None:
-        #: Log index of the write; orders chunks and bounds snapshots.
+        #: Log index of the write. It determines the order of chunks, and which snapshots include the chunk.
         self.index = index
         self._frame = frame
         self._tablet = tablet
@@ -85,7 +85,7 @@ class Chunk:
 
     @property
     def times(self) -> Int64Array:
-        """The times of the rows, without decoding the columns."""
+        """The times of the rows; the columns are not decoded."""
         if self._tablet is not None:
             return self._tablet.times
         assert self._frame is not None
@@ -257,7 +257,7 @@ def _present(times: Int64Array, column: Column) -> tuple[Int64Array, Column]:
     return times[places], Column(column.type, column.values).take(places)
 
 
-#: See `_Device`: the runs of a device without runs.
+#: The value for a device that has no runs yet; see `_Device`.
 _NO_RUNS: tuple[int, Mapping[str, Sequence[_Run]]] = (0, MappingProxyType({}))
 
 
@@ -279,13 +279,13 @@ class _Device:
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
-        #: Runs by set of measurements; an aligned device has one run, under ().
+        #: The run of each set of measurements; the only run of an aligned device has the key ().
         self.runs: dict[tuple[str, ...], _Run] = {}
         #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
         self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = _NO_RUNS
         #: Types by measurement. The mapping is replaced, never changed, because several devices may share it.
         self.types: Mapping[str, DataType] = _NO_TYPES
-        #: Types by set of measurements, for all sets that the device has had; empty while there is only one.
+        #: The types of each set of measurements that the device has had; empty while there is only one set.
         self._shapes = _NO_SHAPES
         #: The measurements of the last tablet, and their types; usually the next tablet has the same ones.
         self._measurements: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class _Device:
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
-        """Return whether the device has no series of the tablet with another type."""
+        """Return whether none of the tablet's series has another type here."""
         if measurements is self._measurements and types is self._types:
             return True
         known = self._shapes.get(measurements)
@@ -425,7 +425,7 @@ class MemTable:
         return not self._devices
 
     def takes(self, head: FrameHead) -> bool:
-        """Return whether a tablet with this head fits: the MemTable has none of its series with another type."""
+        """Return whether a tablet with this head fits: none of the tablet's series has another type in the MemTable."""
         device = self._devices.get(head.device)
         return device is None or device.takes(head.measurements, head.types)
 

@@ -100,7 +100,7 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Return whether to apply an entry: its data is not in the files, and it is not older than the partition."""
+        """Return whether to apply an entry: the files lack its data, and the entry is not older than the partition."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
@@ -162,7 +162,7 @@ class Partition:
     # ------------------------------------------------------------------ flushing
 
     def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | LoadedFile | None) -> None:
-        """Adopt a manifest that is now on disk; it includes `flushed`, the first of `immutable`."""
+        """Adopt a manifest that is now on disk and includes `flushed`, the first of `immutable`."""
         added = tuple(added)
         self.manifest = manifest
         self.saved = True

@@ -10,7 +10,10 @@ from saros_storage.scan.snapshot import FileSource
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """A live file, with the time span of all its devices; `staged`: loaded by LOAD, but not in the manifest yet."""
+    """A live file, with the time span of all its devices.
+
+    A `staged` file was loaded, but is not in the manifest yet.
+    """
 
     name: str
     sequence: bool

@@ -29,7 +29,10 @@ from saros_storage.schema import DeleteDatabase, SchemaTree
 
 
 class Partitions:
-    """The partitions by database and slice. `folder_of(database, slice)` returns the folder of a new partition."""
+    """All partitions, which are found by database and slice.
+
+    `folder_of(database, slice)` returns the folder of a new partition.
+    """
 
     def __init__(
         self, interval: int, schema: SchemaTree, schema_index: int, folder_of: Callable[[str, int], str]
@@ -123,7 +126,7 @@ class Partitions:
             self.changed()
 
     def release(self, chosen: Chosen, index: int) -> list[Partition]:
-        """Remove the chosen partitions, which moved away at entry `index`, except those created here after it."""
+        """Remove the chosen partitions, which moved away at entry `index`; keep those created here after that entry."""
         found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
             self._remove(partition)
@@ -158,7 +161,8 @@ class Partitions:
 
     def _write(self, index: int, tablets: Sequence[PlacedTablet]) -> None:
         """Write tablets to MemTables. Neighbouring tablets mostly belong to the same partition."""
-        #: Database by parent of a device and depth of the database; None if the device itself is the database.
+        #: Maps the parent of a device and the depth of its database to the database; None if the device is the
+        #: database.
         databases: dict[tuple[str, int], str | None] = {}
         key, partition = None, None
         for placed in tablets:
@@ -199,7 +203,10 @@ class Partitions:
             self.memory_bytes += memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
-        """Add a loaded file of the applied entry `index`. Return the file's partition, or None if it has the file."""
+        """Add a loaded file of the applied entry `index`.
+
+        Return the file's partition, or None if the partition does not want the entry.
+        """
         partition = self._partition_for(staged.database, staged.slice, index)
         if partition is None:
             return None
@@ -229,7 +236,7 @@ class Partitions:
         return partition.memtable(index)
 
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
-        """Return the partition, created if needed; None if its files contain the entry, or it was created later."""
+        """Return the partition, created if needed; None if it does not need the entry (see `Partition.wants`)."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:

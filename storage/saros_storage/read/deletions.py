@@ -83,9 +83,9 @@ class _BySeries:
 
     def __init__(self, tombstones: tuple[Tombstone, ...]) -> None:
         self.tombstones = tombstones
-        #: Tombstones of a single series, by series path.
+        #: For each series path, the tombstones of this series alone.
         self._exact: dict[str, list[Tombstone]] = {}
-        #: Tombstones with wildcards, by pattern, each with the literal prefix that all matching paths share.
+        #: For each pattern with wildcards, its tombstones and the literal prefix that all matching paths share.
         self._wild: dict[str, tuple[str, list[Tombstone]]] = {}
         for tombstone in tombstones:
             pattern = parse_pattern(tombstone.pattern)

@@ -146,7 +146,7 @@ class _Search:
     def latest(self, series: Sequence[_Series]) -> dict[_Series, Point]:
         """Return the latest point of each series that has one in this partition."""
         found: dict[_Series, Point] = {}
-        #: Latest time of each series among the sources whose latest point is not known without reading rows.
+        #: Latest time of each series among the sources whose latest point is found only by reading rows.
         doubt: dict[_Series, int] = {}
         for source in reversed(self._snapshot.sources):
             for one, end, point in self._of_source(source, series, found):

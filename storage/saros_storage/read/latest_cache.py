@@ -24,7 +24,7 @@ from saros_storage.base.types import DataType, Scalar
 
 #: Time and value of a point.
 Point: TypeAlias = tuple[int, Scalar]
-#: By measurement: the requested type, and the latest point (None if the series has no point).
+#: For each measurement, the requested type and the latest point (None if the series has no point).
 Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
 Basis: TypeAlias = tuple[object, ...]
 

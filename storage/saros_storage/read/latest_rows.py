@@ -22,7 +22,7 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import TIME_MAX, DataType, Int64Array, NumericArray, Scalar
 from saros_storage.mutation.tablet_codec import FrameHead
 
-#: Time, log index of the write, value.
+#: The time, the log index of the write, and the value.
 LatestValue: TypeAlias = tuple[int, int, Scalar]
 
 
@@ -100,7 +100,7 @@ def _of_tablet(tablet: Tablet, wanted: Collection[str], *, ordered: bool) -> Ite
 
 
 def _last_place(times: Int64Array, column: Column, *, ordered: bool) -> int:
-    """Return the row of the latest value, the last one at equal times; -1 if all are null."""
+    """Return the row of the latest value (at equal times, the last of these rows), or -1 if all values are null."""
     if column.valid is None:
         return len(times) - 1 if ordered else _last_maximum(times)
     places = np.flatnonzero(column.valid)

@@ -1,4 +1,4 @@
-"""Merge blocks of sources with different ranks: the union of their times, with the highest-ranked value of each column.
+"""Merge blocks of sources with different ranks: each column gets, at each time, its value of the highest rank.
 
     rank 1   time 0 10 20     a  1 2 3     b  4 ? 6
     rank 2   time   10    30  a    ?   5   b    7   ?
@@ -58,7 +58,7 @@ def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None
 
 
 def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    """Merge like `_merge_numbers`, using the position of each value in the concatenated parts."""
+    """Merge like `_merge_numbers`, but merge the positions of the values in the concatenated parts."""
     chosen = np.full(rows, -1, np.int64)
     start = 0
     for part, at in zip(parts, places, strict=True):

@@ -71,7 +71,7 @@ class MemoryPieces:
     """The rows of a MemTable, already read and free of deleted points."""
 
     def __init__(self, order: int, block: Block) -> None:
-        #: Position among the sources; values of higher positions win.
+        #: The position among the sources. Values of sources with higher positions win.
         self.order = order
         self._block = block
 
@@ -114,7 +114,7 @@ class FilePieces:
         Raises TypeChanged if the file has points of a newer type than the requested one, and TimestampsDiffer if the
         request is for several series of a non-aligned device and the file's index shows that they do not keep step.
         """
-        #: Position among the sources; values of higher positions win.
+        #: The position among the sources. Values of sources with higher positions win.
         self.order = order
         self.file = file
         #: The device's index in the file.
@@ -251,7 +251,7 @@ class FilePieces:
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
-        """Arrange statistics of the read columns by requested column; return () if one cannot be converted."""
+        """Arrange statistics of the read columns by requested column; return () if any cannot be converted."""
         if self._wanted:
             converted = list(statistics)
             for number, type_ in self._wanted.items():

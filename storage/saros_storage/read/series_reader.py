@@ -38,8 +38,8 @@ from saros_storage.scan.reading import ScanRequest, Summaries, Summary, Timestam
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Tombstone
 
 Item = Block | Summary | Summaries
-#: Minimum rows per touched window for which a page is returned as cells: a cell is as large as four rows, and computing
-#: it has a cost.
+#: A page is returned as cells if it has at least this many rows per window that it touches: a cell is as large as four
+#: rows, and takes time to compute.
 _CELL_ROWS_MIN = 16
 
 
@@ -56,16 +56,16 @@ class LocalSeriesReader(PartitionsReader[Item]):
     ) -> None:
         """Create a reader of `snapshots`, which are in order of slices.
 
-        `run_rows`: row limit for loading pages of one source together (at least one page); None: the request's
-        `block_rows`. `cell_rows_min`: minimum rows per window for the use of cells.
+        `run_rows` limits the rows of pages of one source that are loaded together (at least one page); None stands for
+        the request's `block_rows`. Cells are used for pages of at least `cell_rows_min` rows per window.
         """
         super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
         self._wanted_rows = RunRows(self._run_rows)
-        #: Number of series that are read like the columns of an aligned device; each is counted in the counters.
+        #: Number of series that are read like the columns of an aligned device. The counters count each of them.
         self._series = 1 if request.aligned else len(request.measurements)
-        #: The clusters that `has_shared_timestamps` found, by the id of their snapshot.
+        #: For the id of a snapshot, the clusters that `has_shared_timestamps` found there.
         self._found: dict[int, list[Piece]] = {}
 
     def has_shared_timestamps(self) -> bool:
@@ -130,7 +130,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return None if found.empty else found
 
     def _clusters(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
-        """Group pieces whose spans overlap, directly or through others; in the order of the request."""
+        """Yield groups of pieces whose spans overlap, directly or through other pieces, in the order of the request."""
         if len(pieces) < 2:
             return iter([pieces] if pieces else [])
         pieces.sort(key=lambda p: p.start)
@@ -170,7 +170,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._lone_pages(source.pages(chunk))
 
     def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
-        """Return whether all pages of a chunk must be read as rows: each page spans several windows; cells are off."""
+        """Return whether all pages of a chunk must be read as rows: each spans several windows, and cells are off."""
         grid = self._request.grid
         if grid is None:
             return True
@@ -273,7 +273,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         alone: list[Piece] = []
         for cluster in self._clusters(pages):
             if len(cluster) == 1 and isinstance(cluster[0].source, FilePieces):
-                # In time order: `_lone_pages` reverses them for descending requests.
+                # These pages are in the order of the request; `_lone_pages` is given them in time order.
                 alone.append(cluster[0])
                 continue
             yield from self._lone_pages(alone[::-1] if self._request.descending else alone)

@@ -81,7 +81,7 @@ def _column(type_: DataType, values: list[Scalar], valid: BoolArray | None) -> C
 
 
 def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | Summaries:
-    """Return the statistics of a block in each window that it touches, or the block if that is smaller."""
+    """Return the statistics of a block in each window that it touches, or the block itself if it is smaller."""
     # Near the limits of the time range, the distance to the grid's origin may not fit in 64 bits.
     low, high = (int(block.times[row]) - grid.origin for row in ((-1, 0) if descending else (0, -1)))
     if low < TIME_MIN or high > TIME_MAX:
@@ -152,7 +152,7 @@ def _statistics(
 ) -> list[Column]:
     """Return the columns of `statistics_fields`, one row per slice.
 
-    `shared`: the `_SHARED` columns of the block, filled in by the first column without nulls.
+    `shared` contains the `_SHARED` columns of the block, filled in by the first column without nulls.
     """
     counts = counts_of(column, slices)
     first, last = edges_of(column, slices)

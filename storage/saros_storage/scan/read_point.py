@@ -26,7 +26,7 @@ def schema_of(group: int) -> int:
 
 
 def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Split a mapping by key: return the part for the data of groups, and the part for their schemas, by group."""
+    """Split a mapping into one for the data of groups and one for their schemas; both have groups as keys."""
     data = {group: index for group, index in shown.items() if group < _SCHEMA}
     return data, {group - _SCHEMA: index for group, index in shown.items() if group >= _SCHEMA}
 
@@ -52,7 +52,7 @@ class ReadHorizon:
                 self._shown = {**self._shown, **newer}
 
 
-#: Devices, each with the time range in which its points are read; None: all points of all devices.
+#: Devices, each with the time range in which its points are read; None stands for all points of all devices.
 Sources = Collection[tuple[str, TimeRange]] | None
 
 
@@ -68,7 +68,7 @@ EVERYTHING = ReadScope(("root",), None)
 
 
 class ReadPoint(msgspec.Struct):
-    """The log index, by group, up to which entries must be applied for a read. Each statement has its own."""
+    """For each group, the log index up to which entries must be applied for a read. Each statement has its own."""
 
     #: True if the read may lack acknowledged writes or data that the session was shown before. This may become true
     #: while replicas are asked.
@@ -87,14 +87,14 @@ class ReadPoint(msgspec.Struct):
     missing: Mapping[int, str] = msgspec.field(default_factory=dict)
     #: The time on the monotonic clock at which all waiting ends; None if each step has a separate limit.
     deadline_ns: int | None = None
-    #: Path patterns of the part of the schema that the statement depends on, as far as it is determined yet.
+    #: Path patterns of the part of the schema on which the statement depends, as far as that part is determined yet.
     patterns: frozenset[str] = frozenset()
     #: For each group, the log index up to which the read must see entries. A read that need not be current has 0 for
     #: each group whose schema is known.
     applied: Mapping[int, int] = msgspec.field(default_factory=dict)
     #: For each group, the log index up to which the session has seen entries; a read that shows fewer is stale.
     wanted: Mapping[int, int] = msgspec.field(default_factory=dict)
-    #: Records what the read shows; None: nothing is recorded.
+    #: Records what the read shows, or is None if nothing is recorded.
     horizon: ReadHorizon | None = None
     #: Returns the snapshot to read from; None if the read creates a new view.
     picture: Callable[[], ReadView] | None = None

@@ -308,7 +308,7 @@ class TimestampsDiffer(Exception):
 
 
 class MultiSeriesReader(Protocol):
-    """A reader of several series of a device, in the order of the request, where their rows have the same times.
+    """Reads several series of a device together, in the order of the request, where their rows have the same times.
 
     It yields disjoint parts: blocks with a column for each series and no nulls, and time ranges that the caller must
     read separately.
@@ -339,7 +339,7 @@ class ReaderFactory(Protocol):
         ...
 
     def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
-        """Open a reader for several series of a non-aligned device; None: read them one by one.
+        """Open a reader for several series of a non-aligned device; None if they are to be read one by one.
 
         The request has neither bounds nor grid, and is not for the latest points.
         """
@@ -379,7 +379,7 @@ class ReadView(ReaderFactory, Protocol):
 
     @property
     def shown(self) -> Mapping[int, int]:
-        """The last log index that is visible, by group. Empty if the store has no groups."""
+        """For each group, the last log index that is visible. Empty if the store has no groups."""
         ...
 
     def close(self) -> None:

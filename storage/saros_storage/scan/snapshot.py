@@ -83,7 +83,7 @@ def overlap(a: FileSource, b: FileSource) -> bool:
 
 
 class MemorySource(Protocol):
-    """A MemTable for readers, with the content that it had when the snapshot was taken."""
+    """The interface of a MemTable for readers. Its content is that of the moment when the snapshot was taken."""
 
     @property
     def rank(self) -> Rank:
@@ -119,7 +119,8 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     files: tuple[FileSource, ...]
     memtables: tuple[MemorySource, ...]
     tombstones: tuple[Tombstone, ...]
-    #: A new object after each change other than rows written to the active MemTable; None: changes are not tracked.
+    #: An object that is replaced at each change, except when rows are written to the active MemTable. None means that
+    #: changes are not tracked.
     basis: object | None = None
     #: True if the last of `memtables` is the active one, which no tombstone affects.
     has_active: bool = False
@@ -128,7 +129,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> Sequence[FileSource | MemorySource]:
-        """Files and MemTables together, by rank."""
+        """Files and MemTables together, in order of rank."""
         sources: tuple[FileSource | MemorySource, ...] = (*self.files, *self.memtables)
         if self.files and self.memtables and self.files[-1].rank > self.memtables[0].rank:
             return sorted(sources, key=lambda source: source.rank)  # a loaded file among MemTables

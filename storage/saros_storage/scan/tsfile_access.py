@@ -9,7 +9,7 @@
 Within one file the chunks of a series are in time order and do not overlap. All offsets and sizes are checked against
 the file before use: malformed data raises CorruptFile; a feature that Saros does not read raises UnsupportedFile.
 
-Thread-safe: the index is cached under a lock; pages are read from a mapped file without one.
+Thread-safe: the index is cached under a lock; pages are read from a mapped file without a lock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class SeriesIndex(msgspec.Struct, frozen=True):
 class DeviceIndex(msgspec.Struct, frozen=True):
     """All series of a device in one file. `time` is the index of the time column of an aligned device, otherwise None.
 
-    The time column's statistics carry only count, start and end (first/last 0, the rest None), its type is TIMESTAMP.
+    The time column has the type TIMESTAMP. Its statistics have only count, start and end (first and last are 0, the
+    rest None).
     """
 
     device: str

@@ -30,7 +30,7 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, TEXT_TYPES, DataType, Scalar
 from saros_storage.scan.reading import Statistics
 
-#: The types that a series may change to, by its type.
+#: For each type of a series, the types to which it may change.
 _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: STRING_TYPES | {DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE},
     DataType.INT64: STRING_TYPES | {DataType.TIMESTAMP, DataType.DOUBLE},
@@ -43,7 +43,7 @@ _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT, DataType.BLOB}),
     DataType.BLOB: STRING_TYPES,
 }
-#: The types that points may be read as, by stored type: everything that a series can become in several steps.
+#: For each stored type, the types as which points may be read: all that a series can become in several steps.
 _READINGS = {type_: found if type_ in TEXT_TYPES else found | {DataType.BLOB} for type_, found in _CHANGES.items()}
 #: Integers up to this magnitude are exact as FLOAT.
 _FLOAT_WHOLE_MAX = 2**24

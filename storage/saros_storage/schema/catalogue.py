@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The entries by kind and key, including removed ones."""
+    """The entry of each kind and key, including removed entries."""
 
     by_key: Mapping[tuple[str, str], Entry] = msgspec.field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Schema changes, which are checked, logged and applied, and their encoding in the log.
+"""Schema changes and their encoding in the log; a change is checked, logged and then applied.
 
 The effect of a change depends only on its contents and on the tree, so applying the same changes in the same order
 gives the same tree. A change is encoded as UTF-8 JSON, such as `["CreateDatabase", "root.a"]`, since changes are rare
@@ -28,7 +28,7 @@ _SERIES_SETS_MAX = 4_096
 _CREATION = b'["CreateSeries","'
 #: Maximum size of a device's encoded series for which the decoded series are cached.
 _SHAPE_BYTES_MAX = 4_096
-#: Shared by all changes, because a log entry may have thousands of changes.
+#: All changes share this encoder, because a log entry may have thousands of changes.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 #: Number of items in the JSON list of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4

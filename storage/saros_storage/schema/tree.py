@@ -278,10 +278,11 @@ class SchemaTree:
         self.catalogue = source.catalogue
 
     def _create_new_devices(self, source: SchemaTree, changes: Sequence[SchemaChange]) -> bool:
-        """Check and apply changes that create databases and new devices with plain series, with little cost per device.
+        """Check and apply changes that create databases and new devices with plain series, at a low cost per device.
 
-        Returns False, when some changes may already be applied, if there are changes of another kind, if the path of a
-        device is in use in `source`, if one new device is above another, or if a device or its series need more checks.
+        Returns False if there are changes of another kind, if the path of a device is in use in `source`, if one new
+        device is above another, or if a device or its series need more checks. Some changes may already be applied
+        then.
         """
         places: dict[str, _Place] = {}
         inner: set[str] = set()
@@ -368,7 +369,7 @@ class SchemaTree:
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """Return the changes, in which TTL rules and catalogue entries have higher numbers than those in this tree."""
+        """Return the changes; their TTL rules and catalogue entries get numbers one above those in this tree."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:

@@ -1,4 +1,6 @@
-"""TTL rules: the time to live of points by prefix of the device path. The most specific rule for a device applies.
+"""TTL rules: each sets the time to live of the points below a prefix of device paths.
+
+The most specific rule for a device applies.
 
     root.**            30 days        device root.db.a.d1  ->  1 hour
     root.db.a.**       1 hour                root.db.b     ->  30 days
@@ -43,7 +45,7 @@ class TtlRule(msgspec.Struct, frozen=True):
 
 
 class TtlRules(msgspec.Struct, frozen=True):
-    """The rules by pattern, including removed ones."""
+    """The rule of each pattern, including removed rules."""
 
     by_pattern: Mapping[str, TtlRule] = msgspec.field(default_factory=dict)
 

@@ -64,7 +64,7 @@ class EncodingChoices:
     """
 
     def __init__(self) -> None:
-        #: By device and measurement: the chosen encoding, and the number of chunks that may still use it.
+        #: For each device and measurement, the chosen encoding and the number of chunks that may still use it.
         self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
 
     def without_trial(

@@ -1,4 +1,4 @@
-"""The structure of a TsFile, from the device down to the page, without decoding any page.
+"""Read the structure of a TsFile, from the device down to the page. No page is decoded.
 
     DeviceSurvey  root.a.d1, aligned
       SeriesOutline  temp DOUBLE, statistics

@@ -35,7 +35,7 @@ class _TimesDiffer(Exception):
 
 
 def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Decode pages [first, stop) of chunks for which `ChunkLayout.same_pages` is true, with one column per chunk.
+    """Decode pages [first, stop) of chunks for which `ChunkLayout.same_pages` is true, into one column per chunk.
 
     Returns None if the chunks have different times. Raises CorruptFile, UnsupportedFile.
     """

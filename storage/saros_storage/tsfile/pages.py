@@ -1,4 +1,4 @@
-"""The pages of a chunk, decompressed and decoded into arrays.
+"""Decompress the pages of a chunk and decode them into arrays.
 
     non-aligned page    uvar bytes of times | times (always TS_2DIFF) | values
     time page           times

@@ -48,8 +48,8 @@ class TsFileReader:
         self._metadata, self._tree = read_metadata(path, data)
         self._devices: LruCache[str, DeviceIndex] = LruCache(_CACHED_CHUNKS_MAX)
         self._layouts: LruCache[int, ChunkLayout] = LruCache(_CACHED_PAGES_MAX)
-        #: The root measurement node of each device by canonical path, for files of other writers. None until the first
-        #: search for a device fails.
+        #: For files of other writers: the root measurement node of each device, with the canonical path as key. None
+        #: until the first search for a device fails.
         self._spelled: dict[str, Span] | None = None
 
     @property
@@ -145,7 +145,7 @@ class TsFileReader:
         return layout
 
     def stored(self, device: str) -> dict[str, list[StoredStatistics]]:
-        """Return the statistics of a device's chunks, as `raw` takes them, by measurement (empty: the time column)."""
+        """Return, for each measurement (empty: the time column), the statistics of its chunks in the form for `raw`."""
         span = self._find(device)
         return {} if span is None else read_stored(self._cursors(span), self._metadata.data_end)
 

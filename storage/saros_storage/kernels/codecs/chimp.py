@@ -1,4 +1,4 @@
-"""CHIMP bit streams: each value is stored relative to one of the last P values; many pages in one call.
+"""Encode and decode CHIMP bit streams: each value is stored relative to one of the last P values.
 
     first value, W bits; then per value
       00 index                              equal to ring[index]
@@ -8,7 +8,7 @@
 
 If W is 32, P is 64, `index` has 6 bits and `sig` 5 bits; if W is 64, P is 128, `index` has 7 bits and `sig` 6 bits. L
 is one of `_LEADS`. Every value is added to the ring. After 00 and 01, the writer never uses 10 before it has written L
-again with 11. As written by Apache TsFile.
+again with 11. Apache TsFile writes this format. Many pages are decoded in one call.
 """
 
 from __future__ import annotations

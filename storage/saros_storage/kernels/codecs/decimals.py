@@ -1,4 +1,4 @@
-"""Floating-point numbers that equal an integer divided by a power of ten, bit for bit: 20.25 is 2025 / 10^2.
+"""Find the integer and the power of ten whose quotient is exactly a floating-point number: 20.25 is 2025 / 10^2.
 
 Sensor values mostly have a few decimals. Dividing two numbers that a double holds exactly rounds only once, so
 repeating the division gives the same bits, and all readers of TsFile do so (see `saros_storage.encoding.scaled`).

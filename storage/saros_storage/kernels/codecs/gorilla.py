@@ -1,11 +1,11 @@
-"""GORILLA bit streams (TsFile's second version), many pages in one call.
+"""Encode and decode GORILLA bit streams (TsFile's second version), many pages in one call.
 
     first value, W bits
     then per value x = value ^ previous:   0                                      x is 0
                                            10 + (W - L - T) bits                  x fits the window (L, T)
                                            11 + lb bits L + lb bits (sig - 1) + sig bits     a new window
 
-W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. As written by Apache TsFile.
+W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. Apache TsFile writes this format.
 """
 
 from __future__ import annotations

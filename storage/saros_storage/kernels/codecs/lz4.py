@@ -1,4 +1,4 @@
-"""LZ4 blocks, many in one call, so that a reader need not take the interpreter lock again for each page.
+"""Decode many LZ4 blocks in one call, so that a reader need not take the interpreter lock again for each page.
 
     sequence    u8 literals (4 bits), match (4 bits) | more of literals | literals | u16 distance | more of match
     lengths     15 continues in further bytes, up to one that is not 255; a match is 4 bytes longer than stored

@@ -37,7 +37,7 @@ def _sections_twin(data: ByteArray, starts: Int64Array, ends: Int64Array, times:
 
 @part
 def _section(data: ByteArray, at: int, end: int) -> tuple[int, int]:
-    """Return the start of times and values in the page [at, end); -1 for the values if the times exceed the page."""
+    """Return the starts of times and values in the page [at, end). The latter is -1 if the times exceed the page."""
     size, shift, byte = 0, 0, 128
     while byte >= 128:
         if at >= end or shift == 7 * _VARINT_BYTES_MAX:
@@ -116,8 +116,8 @@ def _opened(
 ) -> tuple[int, int]:
     """Decompress a page into `page`, and copy its encoded times into `times` from `used` on.
 
-    Returns the end of the times in `times` and the start of the values in `page`. The start is -1 if the page is
-    damaged, or if `page` or `times` is too small.
+    Returns the end of the times in `times` and the start of the values in `page`. The start of the values is -1 if the
+    page is damaged, or if `page` or `times` is too small.
     """
     if min(offset, stored, size) < 0 or stored > len(data) - offset or size > len(page):
         return used, -1

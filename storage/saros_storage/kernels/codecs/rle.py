@@ -59,7 +59,7 @@ def _decode_twin(data: ByteArray, width: int, big_endian: int, out: Int64Array) 
 
 @kernel("i64(u8r[], i64, i64, i64[])", twin=_decode_twin)
 def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) -> int:
-    """Decode runs into `out`, as patterns of `width` bits (1 to 64).
+    """Decode runs of patterns of `width` bits (1 to 64) into `out`.
 
     Return the number of bytes read, or -1 on damage.
     """

@@ -4,7 +4,8 @@
     tail    u8 0x80 | k, then k values in another encoding, which the caller decodes
 
 An error e is stored as -2e if e <= 0, otherwise as 2e - 1. The prediction is `previous + ((sum >> learn) * delta >>
-scale)`, with a new predictor in every block; arithmetic wraps at the value's size. As written by Apache TsFile (Java).
+scale)`, with a new predictor in every block; arithmetic wraps at the value's size. Apache TsFile (Java) writes this
+format.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
-#: Errors in a block, which follow its first value.
+#: Number of errors in a block; they follow the block's first value.
 ERRORS = 8
 
 

@@ -1,9 +1,9 @@
-"""TS_2DIFF streams: bit-packed deltas, each minus the least delta of its block; many pages in one call.
+"""Encode and decode TS_2DIFF streams, many pages in one call: bit-packed deltas, each minus its block's least delta.
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
 Floating-point numbers are stored as integers to be divided by a power of ten (see `numbers_page`). Arithmetic wraps at
-the value's size. As written by Apache TsFile.
+the value's size. Apache TsFile writes this format.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ def ts2diff_decode(
 
 @part
 def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
-    """Store `count` integers, divided by `power` unless it is 0, in `values` from `filled` on, `width` bytes each."""
+    """Store `count` numbers of `width` bytes in `values` from `filled` on.
+
+    They are the integers of `whole`, divided by `power` unless it is 0.
+    """
     if power == 0.0:
         if width == 8:
             longs = values.view(np.int64)[filled : filled + count]
@@ -203,7 +206,7 @@ def numbers_page_twin(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """Decode a page like `numbers_page`, for the twins of the kernels that call `numbers_page`."""
+    """Decode a page like `numbers_page`. The twins of kernels that call `numbers_page` use this function."""
     head = int(len(powers) > 0)
     if head and (start >= stop or data[start] >= len(powers)):
         return False

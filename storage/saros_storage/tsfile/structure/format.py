@@ -42,7 +42,7 @@ CHUNK_BYTES_MAX = (1 << 31) - 1
 
 
 class Marker(IntEnum):
-    """The first byte of a record in the data area that is not a chunk.
+    """The first byte of those records in the data area that are not chunks.
 
     The first byte of a chunk is `TIME_MASK`, `VALUE_MASK` or 0, plus `MANY_PAGES` or `ONE_PAGE` (at most one page).
     """

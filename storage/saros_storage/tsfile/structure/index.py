@@ -154,7 +154,7 @@ class IndexTree:
         self._data = data
         self._limit = limit
         self._version_3 = version_3
-        #: Root nodes by table, in the file's order; a v3 file has a single root node, with the key None.
+        #: The root node of each table, in the file's order. A v3 file has a single root node, with the key None.
         self.roots: dict[str | None, IndexNode] = {}
         self._nodes: LruCache[int, IndexNode] = LruCache(_CACHED_ENTRIES_MAX)
 

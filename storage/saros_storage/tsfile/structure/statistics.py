@@ -172,7 +172,7 @@ def _of_text(type_: DataType, start: int, end: int, values: TextArray) -> Stored
 
 
 def merge(parts: Sequence[StoredStatistics]) -> StoredStatistics:
-    """Combine the statistics of consecutive parts of one series, given in time order."""
+    """Combine the statistics of consecutive parts of one series; the parts are in time order."""
     if len(parts) == 1:
         return parts[0]
     parts = [p for p in parts if p.count]
