@@ -384,6 +384,17 @@ def test_what_was_reserved_and_not_used_is_no_record_and_goes(tmp_path: Path) ->
     assert [b"first", b"second", b"third"] == reopen(tmp_path, options=LogOptions(Durability.FSYNC))[1]
 
 
+def test_a_large_write_is_followed_by_no_zeros(tmp_path: Path) -> None:
+    log, _ = reopen(tmp_path, options=LogOptions(Durability.FSYNC))
+    large = bytes(range(256)) * 2_000
+    write(log, large)
+    (path,) = tmp_path.glob("*.log")
+    assert HEADER_BYTES + len(large) == path.stat().st_size == log.size_bytes
+    write(log, b"small", large * 10, b"small again")
+    log.close()
+    assert [large, b"small", large * 10, b"small again"] == reopen(tmp_path)[1]
+
+
 def test_a_segment_that_cannot_be_removed_goes_before_those_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

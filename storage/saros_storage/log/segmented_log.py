@@ -51,6 +51,8 @@ from saros_storage.log.segment_name import SegmentName, list_segments, new_salt
 _logger = logging.getLogger(__name__)
 #: Number of zero bytes that are written in advance at a time.
 _RESERVED_BYTES = 4 << 20
+#: Larger writes get no zeros in advance: writing as many zeros again takes longer than recording a new file size.
+_LARGE_BYTES = 256 << 10
 
 
 class Durability(Enum):
@@ -340,9 +342,9 @@ class SegmentedLog:
             _finally(self._file.sync)
 
     def _reserve(self, count: int) -> None:
-        """Grow the file in large steps, so that most fsyncs need not record a new file size."""
+        """Grow the file in large steps, so that most fsyncs of small writes need not record a new file size."""
         assert self._file is not None
-        if self._file.size + count <= self._reserved_until:
+        if count > _LARGE_BYTES or self._file.size + count <= self._reserved_until:
             return
         try:
             self._file.reserve(count + _RESERVED_BYTES)
