@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from starlette.datastructures import Headers, QueryParams
 
 from saros_server.api.calls import Peer
 from saros_server.api.client_api import ClientApi
+from saros_server.http.body import BODY, BodyMemory, ClientGone, IncomingBody, too_large
 from saros_server.http.connection import ABORT, WRITE
 from saros_server.http.credentials import ANONYMOUS, Credentials, credentials_of, unauthorized
 from saros_server.http.errors import BUSY, NOT_LOGGED_IN, HttpError, failure_of
@@ -45,10 +46,6 @@ logger = logging.getLogger(__name__)
 _WITHOUT_BODY = (204, 304)
 
 _Result = TypeVar("_Result")
-
-
-class ClientGone(Exception):
-    """The client has closed the connection, so no response is sent."""
 
 
 class HttpApplication:
@@ -79,9 +76,9 @@ class HttpApplication:
         self._cookies = cookies
         self._is_sealed = cookies is not None and cookies.is_sealed
         self.sessions = SessionCache(api, threads.logins, limits)
-        #: The number of requests that run on a thread or wait for one, and the total size of these requests' bodies.
+        #: The number of requests that run on a thread or wait for one.
         self._requests = 0
-        self._body_bytes = 0
+        self._bodies = BodyMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -194,31 +191,14 @@ class HttpApplication:
         finally:
             self._requests -= 1
 
-    @asynccontextmanager
-    async def _body(self, exchange: _Exchange) -> AsyncIterator[bytes]:
-        """Read the body of a request, and count it against the limit on memory.
+    def _body(self, exchange: _Exchange) -> AbstractAsyncContextManager[bytes]:
+        """Return a context that reads the body of a request, and counts it against the limit on memory.
 
         Raises HttpError (408, 413, 503), ClientGone.
         """
-        limits, loop = self._limits, asyncio.get_running_loop()
-        deadline, parts, size = loop.time() + limits.body_s, list[bytes](), 0
-        if int(exchange.headers.get("content-length", "0")) > limits.body_bytes:
-            raise _too_large(limits.body_bytes)
-        try:
-            more = True
-            while more:
-                part, more = await exchange.receive_part(min(limits.body_s, deadline - loop.time()))
-                size += len(part)
-                self._body_bytes += len(part)
-                deadline += len(part) / limits.body_rate
-                parts.append(part)
-                if size > limits.body_bytes:
-                    raise _too_large(limits.body_bytes)
-                if self._body_bytes > limits.bodies_bytes:
-                    raise HttpError(503, "too many large requests are in progress: try again", BUSY)
-            yield b"".join(parts)
-        finally:
-            self._body_bytes -= size
+        if int(exchange.headers.get("content-length", "0")) > self._limits.body_bytes:
+            raise too_large(self._limits.body_bytes)
+        return exchange.body.read(self._limits, self._bodies)
 
     @asynccontextmanager
     async def _watched(self, exchange: _Exchange, session: HttpSession) -> AsyncIterator[None]:
@@ -249,12 +229,11 @@ class _Exchange:
         self.headers = Headers(scope=scope)
         self.query = QueryParams(scope["query_string"].decode("latin-1"))
         self._receive, self._send = receive, send
+        self.body: IncomingBody = scope["state"][BODY]
         #: True once the status was sent.
         self.is_started = False
         #: True once the client has closed the connection.
         self.is_gone = False
-        #: True once the body was read to its end.
-        self._is_read = False
 
     @property
     def peer(self) -> Peer:
@@ -263,20 +242,6 @@ class _Exchange:
         if client is None:  # the client has disconnected
             raise ClientGone
         return Peer.at(client[0])
-
-    async def receive_part(self, timeout_s: float) -> tuple[bytes, bool]:
-        """Return the next part of the body, and whether more parts follow. Raises HttpError 408, ClientGone."""
-        try:
-            async with asyncio.timeout(max(timeout_s, 0)):
-                message = await self._receive()
-        except TimeoutError:
-            raise HttpError(
-                408, "the body arrived too slowly: send it faster, or in parts", Connection="close"
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        self._is_read = not message.get("more_body", False)
-        return message.get("body", b""), not self._is_read
 
     async def disconnected(self) -> None:
         """Wait until the client disconnects. Call this after the body was read."""
@@ -297,7 +262,7 @@ class _Exchange:
         headers |= {"cache-control": "no-store"} | {name.lower(): value for name, value in response.headers.items()}
         if size is not None and response.status not in _WITHOUT_BODY:
             headers["content-length"] = str(size)
-        if not self._is_read:
+        if not self.body.is_complete:
             headers["connection"] = "close"  # the rest of the body is not read
         raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
         self.is_started = True
@@ -330,7 +295,3 @@ def _refusal(error: Exception, route: Route | None, headers: Headers) -> Respons
         made = route.failure(failure.status, failure.code, failure.message)
         return Response(made.body, made.status, made.content_type, {**made.headers, **failure.headers})
     return error_response(failure.status, failure.code, failure.message, failure.headers)
-
-
-def _too_large(bytes_max: int) -> HttpError:
-    return HttpError(413, f"the body has more than {bytes_max} bytes: send less at a time")

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from saros_server.http.body import BODY, IncomingBody
 from saros_server.http.limits import HttpLimits
 from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
@@ -23,6 +26,7 @@ from saros_server.port.counters import ProtocolCounters
 ABORT, WRITE = "abort", "write"
 #: Size of one write. The transport copies the bytes that the socket does not accept immediately.
 _PIECE_BYTES = 1 << 18
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"
     b"content-length: 44\r\n\r\nthe request line and the headers are too big"
@@ -41,6 +45,8 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_bytes: int | None = 0
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        #: The body of the last request.
+        self._body = IncomingBody(self.loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a client."""
@@ -55,6 +61,7 @@ class LimitedConnection(HttpToolsProtocol):
         self.counters.connections -= 1
         _cancel(self._header_timer)
         _cancel(self._write_timer)
+        self._body.abandon()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -70,7 +77,8 @@ class LimitedConnection(HttpToolsProtocol):
         """Begin to receive a request."""
         super().on_message_begin()
         self.counters.requests += 1
-        self.scope["state"] |= {ABORT: self.transport.abort, WRITE: self._write}
+        self._body = IncomingBody(self.loop)
+        self.scope["state"] |= {ABORT: self.transport.abort, WRITE: self._write, BODY: self._body}
         if self._header_timer is None:
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
@@ -80,9 +88,26 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_timer = None
         self._header_bytes = None
         super().on_headers_complete()
+        self._body.invite = partial(self._invite_body, self.cycle)
+
+    def _invite_body(self, cycle: RequestResponseCycle) -> None:
+        """Read the body of a request, after asking the client for it if the client waits for that."""
+        if cycle.waiting_for_100_continue and not self.transport.is_closing():
+            cycle.waiting_for_100_continue = False
+            self.transport.write(_CONTINUE)
+        self.flow.resume_reading()
+
+    def on_body(self, body: bytes) -> None:
+        """Add a part to the body of a request; stop reading if the application does not wait for the body."""
+        if self.cycle.response_complete:
+            return
+        self._body.add(body)
+        if not self._body.is_awaited and self._body.size > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """Handle the end of a request's body."""
+        self._body.complete()
         super().on_message_complete()
         self._header_bytes = 0
 

@@ -92,6 +92,36 @@ def test_a_body_that_does_not_come_is_refused(node: HttpNode) -> None:
     assert answer.startswith(b"HTTP/1.1 408 "), answer
 
 
+def test_a_client_that_asks_first_is_told_to_send_its_body(node: HttpNode) -> None:
+    head = (
+        b"POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-continue\r\n"
+    )
+    with (
+        socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client,
+        client.makefile("rb") as file,
+    ):
+        client.sendall(head + b"\r\n")
+        assert [b"HTTP/1.1 100 Continue\r\n", b"\r\n"] == [file.readline(), file.readline()]
+        client.sendall(b"hello")
+        assert file.read().endswith(b"\r\n\r\nhello")
+
+
+def test_large_bodies_sent_without_waiting_for_answers_are_answered_in_order(node: HttpNode) -> None:
+    bodies = [bytes((97 + number,)) * 300_000 for number in range(4)]
+    heads = [b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n"] * 4
+    heads[3] = heads[3].replace(b"Host", b"Connection: close\r\nHost")
+    answers = exchange(node, b"".join(part for pair in zip(heads, bodies, strict=True) for part in pair))
+    assert bodies == [answer.partition(b"\r\n\r\n")[2] for answer in answers.split(b"HTTP/1.1 200 OK")[1:]]
+
+
+def test_a_body_whose_client_goes_takes_no_memory(node: HttpNode) -> None:
+    memory = node.service._application._bodies
+    with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
+        client.sendall(b"POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        wait_until(lambda: memory.bytes == 5)
+    wait_until(lambda: memory.bytes == 0)
+
+
 @pytest.mark.parametrize(
     "sent",
     [
