@@ -32,7 +32,6 @@ LINES_MAX, FIELDS_MAX = 65_536, 262_144
 _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
-_NEWLINE, _EQUALS = b"\n="
 #: The maximum number of distinct series keys, and of field names, in the first chunk. The second number is the factor
 #: by which the limit grows for the next chunks if a chunk has more. A small hash table stays in the processor's cache.
 _DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
@@ -179,17 +178,22 @@ class Chunk:
 
     def _scale_times(self, scale: TimeScale) -> None:
         lines = self._lines
-        times = lines[:, lines_.TIME]
-        limit = TIME_MAX // scale.multiplier
-        fits = (times > TIME_MIN // scale.multiplier) & (times < limit)
-        self._refuse(np.flatnonzero(~fits), lines_.TIME_RANGE)
-        scaled = np.where(fits, times, 0) * scale.multiplier // scale.divisor
-        lines[:, lines_.TIME] = np.where(lines[:, lines_.TIMED] != 0, scaled, scale.now)
+        times, timed = lines[:, lines_.TIME].copy(), lines[:, lines_.TIMED].copy()
+        first, last = TIME_MIN // scale.multiplier + 1, TIME_MAX // scale.multiplier - 1
+        if times.min() < first or times.max() > last:
+            fits = (times >= first) & (times <= last)
+            self._refuse(np.flatnonzero(~fits), lines_.TIME_RANGE)
+            times[~fits] = 0
+        times *= scale.multiplier
+        times //= scale.divisor
+        lines[:, lines_.TIME] = times if timed.all() else np.where(timed != 0, times, scale.now)
 
     def _refuse_series(self) -> None:
-        wrong = np.array([series is None for series in self.series], np.bool_)
+        wrong = [series is None for series in self.series]
+        if not any(wrong):
+            return
         right = self._lines[:, lines_.FAULT] == 0
-        refused = np.flatnonzero(right)[wrong[self._lines[right, lines_.SERIES]]]
+        refused = np.flatnonzero(right)[np.array(wrong)[self._lines[right, lines_.SERIES]]]
         self._refuse(refused, _BAD_SERIES)
 
     def _refuse(self, lines: Int64Array, fault: int) -> None:
@@ -243,6 +247,10 @@ class _Arrangement:
         self._order, self._rows = np.empty((2, 0 if self._is_plain() else size), np.int64)
         offsets = self._part_offsets, self._column_offsets
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
+        self._doubles = self._numbers.view(np.float64)
+        #: Kinds of the columns and bounds of their values, as lists: Python reads an element of an array slowly.
+        self._kinds: list[int] = self._columns[:, columns_.COLUMN_KIND].tolist()
+        self._bounds: list[int] = self._column_offsets.tolist()
 
     def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
         """Return the batches of each part: one batch, and another batch for each further type that a field has."""
@@ -268,7 +276,7 @@ class _Arrangement:
         columns: dict[str, Column] = {}
         for name, number in table.items():
             column = self._column(number)
-            if len(column) < count:
+            if self._bounds[number + 1] - self._bounds[number] < count:
                 rows = self._of(self._rows, number)
                 column = column.scattered(rows if places is None else places[rows], count)
             columns[name] = column
@@ -282,7 +290,8 @@ class _Arrangement:
 
     def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
         """Return a mask of the rows that have a value in a table; None if all rows have one."""
-        if any(int(self._columns[number, columns_.COLUMN_SIZE]) == count for number in table.values()):
+        bounds = self._bounds
+        if any(bounds[number + 1] - bounds[number] == count for number in table.values()):
             return None
         present = np.zeros(count, np.bool_)
         for number in table.values():
@@ -290,14 +299,14 @@ class _Arrangement:
         return None if present.all() else present
 
     def _of(self, values: Int64Array, column: int) -> Int64Array:
-        return values[self._column_offsets[column] : self._column_offsets[column + 1]]
+        return values[self._bounds[column] : self._bounds[column + 1]]
 
     def _column(self, number: int) -> Column:
-        type_ = _TYPES[int(self._columns[number, columns_.COLUMN_KIND])]
+        type_ = _TYPES[self._kinds[number]]
+        if type_ is DataType.DOUBLE:
+            return Column(type_, self._doubles[self._bounds[number] : self._bounds[number + 1]])
         numbers = self._of(self._numbers, number)
         match type_:
-            case DataType.DOUBLE:
-                return Column(type_, numbers.view(np.float64))
             case DataType.BOOLEAN:
                 return Column(type_, numbers != 0)
             case DataType.TEXT:
@@ -317,8 +326,10 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the lines of a text in chunks."""
     raw = text if text.endswith(b"\n") else text + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
-    fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)
+    # Bounds instead of counts, since unused memory costs nothing. A line has at least one character and a newline,
+    # and a field at least three characters and a delimiter.
+    lines_max = min(LINES_MAX, len(raw) // 2)
+    fields_max = min(FIELDS_MAX, len(raw) // 4 + 1)
     distinct_max = min(_DISTINCT_MAX, _table_size(fields_max) // 2)
     at = 0
     while at < len(raw):

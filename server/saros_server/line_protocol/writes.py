@@ -99,8 +99,10 @@ def _path(devices: DeviceMap, series: SeriesKey, problems: _Problems) -> str | N
 
 
 def _report(chunk: Chunk, problems: _Problems) -> None:
-    refusals = chunk.refusals(problems.unnamed)
-    problems.add([f"line {refusal.line}: {refusal.reason}" for refusal in refusals], chunk.refused, _BAD_LINE)
+    refused = chunk.refused
+    if refused:
+        refusals = chunk.refusals(problems.unnamed)
+        problems.add([f"line {refusal.line}: {refusal.reason}" for refusal in refusals], refused, _BAD_LINE)
 
 
 def _rounds(batches: Iterable[ColumnBatch]) -> Iterator[list[ColumnBatch]]:
