@@ -114,6 +114,16 @@ def test_large_bodies_sent_without_waiting_for_answers_are_answered_in_order(nod
     assert bodies == [answer.partition(b"\r\n\r\n")[2] for answer in answers.split(b"HTTP/1.1 200 OK")[1:]]
 
 
+def test_a_refused_request_closes_the_connection_only_if_its_body_is_not_read(node: HttpNode) -> None:
+    refused = b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\nabc"
+    last = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"
+    answers = exchange(node, refused % 3 + last)
+    assert [b"404 Not Found", b"200 OK"] == re.findall(rb"HTTP/1.1 (.*)\r\n", answers)
+    answers = exchange(node, refused % 10)
+    assert [b"404 Not Found"] == re.findall(rb"HTTP/1.1 (.*)\r\n", answers)
+    assert b"connection: close\r\n" in answers
+
+
 def test_a_body_whose_client_goes_takes_no_memory(node: HttpNode) -> None:
     memory = node.service._application._bodies
     with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
