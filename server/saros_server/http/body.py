@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_server.http.errors import BUSY, HttpError
 from saros_server.http.limits import HttpLimits
@@ -24,8 +25,7 @@ class ClientGone(Exception):
     """The client has closed the connection, so no response is sent."""
 
 
-@dataclass(slots=True)
-class BodyMemory:
+class BodyMemory(msgspec.Struct):
     """The memory that the bodies of all requests in progress take."""
 
     bytes: int = 0
