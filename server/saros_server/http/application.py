@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from saros_server.http.limits import HttpLimits
-    from saros_server.http.threads import HttpThreads
+    from saros_server.http.limits import HttpLimits, HttpThreads
     from saros_server.port.counters import ProtocolCounters
 
 logger = logging.getLogger(__name__)

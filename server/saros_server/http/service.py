@@ -22,10 +22,9 @@ from saros_server.api.client_api import ClientApi
 from saros_server.config.configuration import ConfigurationError
 from saros_server.http.application import HttpApplication
 from saros_server.http.connection import connection_class
-from saros_server.http.limits import HttpLimits
+from saros_server.http.limits import HttpLimits, HttpThreads
 from saros_server.http.routes import Route, RouteTable
 from saros_server.http.session import CookieSessions
-from saros_server.http.threads import HttpThreads
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.port.counters import ProtocolCounters
 from saros_server.port.tls import ServerTls
