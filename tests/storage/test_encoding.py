@@ -26,7 +26,7 @@ from saros_storage.encoding import (
 )
 from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, to_words
 from saros_storage.kernels.codecs.chimp import RING_SIZE, TABLE_SIZE, chimp_decode, chimp_encode
-from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode, gorilla_encode_rows
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_decode, rle_encode
 from saros_storage.kernels.codecs.ts2diff import ts2diff_decode, ts2diff_encode, ts2diff_encode_rows
 from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_decode, varint_encode
@@ -182,6 +182,19 @@ def test_gorilla_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, 
         out = np.zeros(len(values), np.uint64)
         assert len(values) == decoder(to_words(page), zero, end, count, width, field, out)
         assert values.tolist() == out.tolist()
+
+
+@given(hnp.arrays(np.uint64, st.tuples(st.integers(1, 5), st.integers(1, 20)), elements=st.integers(0, 2**64 - 1)))
+@quick
+def test_gorilla_kernels_encode_rows_like_single_pages(values: np.ndarray) -> None:
+    rows, count = values.shape
+    single = np.zeros(count * 2 + 3, np.uint64)
+    expected = [bytes_of(single, gorilla_encode(row, 64, 6, single) // 8 + 1) for row in values]
+    for encoder in (gorilla_encode_rows, gorilla_encode_rows.twin):
+        words, sizes = np.zeros(rows * len(single), np.uint64), np.zeros(rows, np.int64)
+        data = bytes_of(words, encoder(values.ravel(), 64, 6, words, sizes) * 8)
+        starts = np.cumsum(sizes + 7 & -8) - (sizes + 7 & -8)
+        assert expected == [data[at : at + size] for at, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
 
 
 @given(hnp.arrays(np.uint64, st.integers(1, 200), elements=st.integers(0, 2**64 - 1)), st.booleans(), st.booleans())

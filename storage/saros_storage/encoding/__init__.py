@@ -2,6 +2,7 @@
 
     encode(encoding, type, values) -> bytes               one page, without nulls
     encode_rows(type, matrix) -> [bytes | None]           a TS_2DIFF page of each row
+    encode_matrix(encoding, type, matrix)                 the same in any encoding
     decode(encoding, type, data, count) -> values         driven by the count, never by the bytes alone
     decode_pages_into(...)                                many pages of fixed-width values in one call
 
@@ -31,6 +32,7 @@ from saros_storage.encoding.codecs import (
     decode_pages_into,
     decode_times_into,
     encode,
+    encode_matrix,
     encode_plain_rows,
     encode_rows,
     encode_scaled,
@@ -54,6 +56,7 @@ __all__ = [
     "decode_pages_into",
     "decode_times_into",
     "encode",
+    "encode_matrix",
     "encode_plain_rows",
     "encode_rows",
     "encode_scaled",

@@ -27,7 +27,7 @@ from saros_storage.encoding.primitives import PageDecoder, read_rle, read_uvar, 
 from saros_storage.encoding.scaled import EXACT_POWERS, scaled, scaled_rows
 from saros_storage.kernels.codecs.bit_reader import Stream, UInt64Array, bytes_of
 from saros_storage.kernels.codecs.chimp import RING_SIZE, TABLE_SIZE, chimp_decode, chimp_encode
-from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode, gorilla_encode_rows
 from saros_storage.kernels.codecs.points import plain_decode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_encode
 from saros_storage.kernels.codecs.ts2diff import (
@@ -135,6 +135,20 @@ def encode_plain_rows(values: NumericArray) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
+def encode_matrix(encoding: Encoding, type_: DataType, values: NumericArray) -> list[bytes | None]:
+    """Encode each row of a matrix (at least one value) like `encode`, most encodings by one kernel for all rows.
+
+    A row that TS_2DIFF would not restore bit for bit becomes None in the result. Raises UnsupportedEncoding.
+    """
+    if encoding is Encoding.TS_2DIFF:
+        return encode_rows(type_, values)
+    if encoding is Encoding.PLAIN and type_ not in _INT32:
+        return [*encode_plain_rows(values)]
+    if encoding is Encoding.GORILLA and type_ in _GORILLA:
+        return [*_gorilla_rows(type_, values)]
+    return [encode(encoding, type_, row) for row in values]
+
+
 def encode_times(times: Int64Array) -> bytes:
     """Encode one page of times as TS_2DIFF of INT64, the only encoding that readers expect."""
     return _encode_ts2diff(np.ascontiguousarray(times), 8)
@@ -190,7 +204,11 @@ def _ts2diff_rows(values: Int64Array, wanted: BoolArray, size: int) -> list[byte
     sizes = np.empty(len(values), np.int64)
     out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
     words = ts2diff_encode_rows(values.ravel(), wanted, size, out, sizes)
-    data = bytes_of(out, words * 8)
+    return _pages_at_words(bytes_of(out, words * 8), sizes)
+
+
+def _pages_at_words(data: bytes, sizes: Int64Array) -> list[bytes]:
+    """Cut the output of a kernel into pages, each of which starts at a word."""
     pages: list[bytes] = []
     start = 0
     for length in sizes.tolist():
@@ -204,13 +222,33 @@ def _ts2diff_words_max(count: int, size: int) -> int:
     return count * size // 8 + (count // (BLOCK_DELTAS + 1) + 1) * 4 + 2
 
 
+def _gorilla_rows(type_: DataType, values: NumericArray) -> list[bytes]:
+    width = values.dtype.itemsize * 8
+    patterns = _patterns(type_, values)
+    sizes = np.empty(len(values), np.int64)
+    out = np.empty(len(values) * _xor_words_max(patterns.shape[1], width), np.uint64)
+    words = gorilla_encode_rows(patterns.ravel(), width, 5 if width == 32 else 6, out, sizes)
+    return _pages_at_words(bytes_of(out, words * 8), sizes)
+
+
+def _patterns(type_: DataType, values: NumericArray) -> UInt64Array:
+    """Return the bit patterns of the values, with a sentinel after the last one of each row."""
+    patterns = np.empty((*values.shape[:-1], values.shape[-1] + 1), np.uint64)
+    patterns[..., :-1] = np.ascontiguousarray(values).view(np.uint32 if values.dtype.itemsize == 4 else np.uint64)
+    patterns[..., -1] = _SENTINELS[type_]
+    return patterns
+
+
+def _xor_words_max(count: int, width: int) -> int:
+    """Return the largest number of 64-bit words in a page of `count` values, sentinel included."""
+    return count * (width + 24) // 64 + 3
+
+
 def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> bytes:
     """Encode by GORILLA or CHIMP, both of which end with a sentinel value and a spare byte."""
     width = values.dtype.itemsize * 8
-    patterns = np.empty(len(values) + 1, np.uint64)
-    patterns[:-1] = np.ascontiguousarray(values).view(np.uint32 if width == 32 else np.uint64)
-    patterns[-1] = _SENTINELS[type_]
-    out = np.empty(len(patterns) * (width + 24) // 64 + 3, np.uint64)
+    patterns = _patterns(type_, values)
+    out = np.empty(_xor_words_max(len(patterns), width), np.uint64)
     if encoding is Encoding.CHIMP:
         bits = chimp_encode(patterns, width, np.empty(TABLE_SIZE, np.int32), out)
     else:

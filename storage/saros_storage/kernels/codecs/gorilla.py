@@ -14,7 +14,7 @@ import numpy as np
 
 from saros_storage.base.types import Int64Array
 from saros_storage.kernels.codecs.bit_reader import UInt64Array
-from saros_storage.kernels.jit import kernel
+from saros_storage.kernels.jit import kernel, part
 
 U = np.uint64
 
@@ -150,9 +150,9 @@ def _encode_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Ar
     return len(bits)
 
 
-@kernel("i64(u64r[], i64, i64, u64[])", twin=_encode_twin)
-def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64Array) -> int:
-    """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
+@part
+def _encode_page(values: UInt64Array, width: int, field_bits: int, out: UInt64Array, begin: int) -> int:
+    """Encode a page into the words of `out` from `begin` on; return the number of bits.
 
     The word under construction stays in a register; at least one bit of the last word of `out` is unused. `outside` is
     a mask of the bits outside the current window: a change with none of these bits fits the window, so its leading and
@@ -162,8 +162,8 @@ def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64
     wide, field = U(width), U(field_bits)
     header = U(2) + field + field
     previous = values[0]
-    out[0] = previous << (U(64) - wide)
-    building, used, filled = (out[0], wide, 0) if width < 64 else (U(0), U(0), 1)
+    out[begin] = previous << (U(64) - wide)
+    building, used, filled = (out[begin], wide, begin) if width < 64 else (U(0), U(0), begin + 1)
     size, trail, outside = U(0), U(0), ~U(0)
     for index in range(1, len(values)):
         change = values[index] ^ previous
@@ -204,4 +204,34 @@ def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64
                 used -= U(64)
                 building = (bits << one) << (size - used - one)
     out[filled] = building
-    return filled * 64 + int(np.int64(used))
+    return (filled - begin) * 64 + int(np.int64(used))
+
+
+@kernel("i64(u64r[], i64, i64, u64[])", twin=_encode_twin)
+def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64Array) -> int:
+    """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits."""
+    return _encode_page(values, width, field_bits, out, 0)
+
+
+def _encode_rows_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Array, sizes: Int64Array) -> int:
+    word = 0
+    for row, line in enumerate(values.reshape(len(sizes), -1)):
+        sizes[row] = _encode_twin(line, width, field_bits, out[word:]) // 8 + 1
+        word += (int(sizes[row]) + 7) >> 3
+    return word
+
+
+@kernel("i64(u64r[], i64, i64, u64[], i64[])", twin=_encode_rows_twin)
+def gorilla_encode_rows(values: UInt64Array, width: int, field_bits: int, out: UInt64Array, sizes: Int64Array) -> int:
+    """Encode each row of a matrix as a page; the pages follow each other in `out`, and each starts at a word.
+
+    `values` consists of the joined rows, each with its sentinel. `sizes` receives the number of bytes of each page,
+    including the spare byte. Returns the number of words.
+    """
+    count = len(values) // len(sizes)
+    word = 0
+    for row in range(len(sizes)):
+        bits = _encode_page(values[row * count : (row + 1) * count], width, field_bits, out, word)
+        sizes[row] = (bits >> 3) + 1
+        word += (sizes[row] + 7) >> 3
+    return word
