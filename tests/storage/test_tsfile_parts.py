@@ -29,7 +29,7 @@ from saros_storage.tsfile.structure.device_id import (
     segments_of_path,
 )
 from saros_storage.tsfile.structure.format import Cursor, uvar, var, vstr
-from saros_storage.tsfile.structure.index import IndexTree, build_index
+from saros_storage.tsfile.structure.index import IndexTree, build_index, runs_of
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 TIMES = np.array([10, 20, 30], np.int64)
@@ -297,7 +297,7 @@ def _may_contain(bloom: BloomFilter, key: str, *, signed: bool) -> bool:
 
 def tree_of(devices: list[tuple[tuple[str, ...], list[tuple[str, bytes]]]]) -> tuple[IndexTree, bytes]:
     head = b"-" * 50
-    parts, tables = build_index(len(head), devices)
+    parts, tables = build_index(len(head), [(segments, runs_of(series)) for segments, series in devices])
     data = head + b"".join(parts)
     tree = IndexTree("f", memoryview(data), len(data), version_3=False)
     for table, root in tables:

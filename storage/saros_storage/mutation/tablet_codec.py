@@ -275,6 +275,36 @@ def frame_matrix(frame: bytes | memoryview, types: tuple[DataType, ...]) -> Nume
     return np.frombuffer(frame, dtype, len(types) * rows, position).reshape(len(types), rows)
 
 
+class FixedLayout(NamedTuple):
+    """The layout of the body of a frame (the part after its head) whose columns have fixed widths and no nulls."""
+
+    #: Bytes of the body.
+    size: int
+    #: Positions of the times, and of each column's values, in the body.
+    times_at: int
+    values_at: tuple[int, ...]
+
+
+@lru_cache(_CACHED_SHAPES)
+def fixed_layout(types: tuple[DataType, ...], rows: int) -> FixedLayout | None:
+    """Return the layout for columns of these types; None if one of them has texts."""
+    if any(type_.is_text for type_ in types):
+        return None
+    times_at = 8 * len(types)
+    position = times_at + 8 * rows
+    values_at = []
+    for type_ in types:
+        values_at.append(position)
+        position += rows * NUMPY_DTYPE[type_].itemsize + 7 & -8
+    return FixedLayout(position, times_at, tuple(values_at))
+
+
+def frame_body(frame: bytes | memoryview) -> tuple[int, bytes | memoryview]:
+    """Return the number of rows of a frame, and the part after its head. Raises CorruptFile."""
+    size, rows = _sizes(frame)
+    return rows, frame[_SIZES.size + size :]
+
+
 def decode_tablet(frame: bytes | memoryview) -> Tablet:
     """Decode a frame into a tablet whose arrays are views of it. Raises CorruptFile if lengths disagree."""
     head = frame_head(frame)

@@ -7,7 +7,8 @@ Rows are late if the device already has rows of that time or later in a sequence
 
 Several series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred
 values. This is done for series of a device that were written together and share one array of times, and for short
-series that follow one another, even if they belong to different devices.
+series that follow one another, even if they belong to different devices. Devices with a few rows in all series are
+written together (`ShortDevices`), and each chunk of theirs is tried in all encodings.
 
 For a series with a deadband, rows that are not late are thinned out: only the points that the deadband keeps are
 written. All late rows are written, since a late row may replace an older value. The last point is always kept, so that
@@ -24,23 +25,24 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column
-from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding, Int64Array
+from saros_storage.base.types import FLOATING_TYPES, TIME_MIN, BoolArray, Compressor, DataType, Encoding, Int64Array
 from saros_storage.encoding import MATRIX_TYPES, encode_plain_rows, encode_rows, encode_time_rows, encode_times
 from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.folder.resource import encode_resource
 from saros_storage.io.disk import Disk, File
 from saros_storage.kernels.deadband import apply_deadband
-from saros_storage.partition.memtable import AlignedData, MemTableSnapshot, SeriesData
+from saros_storage.partition.memtable import AlignedData, MemTableSnapshot, SeriesData, ShortDevices
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.schema import Deadband
+from saros_storage.tsfile.device_batch import DeviceBatch, Stored
 from saros_storage.tsfile.encoding_selection import EncodingChoices
 from saros_storage.tsfile.structure.statistics import of_rows
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
@@ -148,12 +150,10 @@ class FileFlush:
         written: list[WrittenFile] = []
         try:
             for device, content in memtable.contents():
-                if isinstance(content, AlignedData):
-                    self._write_alike()
-                    self._add_aligned(device, content)
-                    self._checkpoint()
+                if isinstance(content, ShortDevices):
+                    self._add_devices(content)
                 else:
-                    self._add_series(device, content)
+                    self._add(device, content)
             self._write_alike()
             written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
         except OSError:
@@ -163,6 +163,50 @@ class FileFlush:
             remove(self._disk, [file.path for file in written])
             raise
         return written
+
+    def _add(self, device: str, content: AlignedData | list[SeriesData]) -> None:
+        if isinstance(content, AlignedData):
+            self._write_alike()
+            self._add_aligned(device, content)
+            self._checkpoint()
+        else:
+            self._add_series(device, content)
+
+    def _add_devices(self, content: ShortDevices) -> None:
+        if not all(map(self._goes_together, content.batches)):
+            for device, single in content.singly():
+                self._add(device, single)
+            return
+        self._write_alike()
+        parts = [part for batch in content.batches for part in self._parts_of_batch(batch)]
+        for kind in (False, True):
+            batches = [(batch, stored) for sequence, batch, stored in parts if sequence is kind]
+            if batches:
+                self._writer(kind).write_devices(batches)
+        self._checkpoint()
+
+    def _goes_together(self, batch: DeviceBatch) -> bool:
+        """Return whether all rows of the devices are written, each series as one page."""
+        series = list(zip(batch.measurements, batch.types, strict=True))
+        deadbands = (self._thinning(device, name, type_) for device in batch.devices for name, type_ in series)
+        return batch.times.shape[1] <= self._page_rows and all(deadband is None for deadband in deadbands)
+
+    def _parts_of_batch(self, batch: DeviceBatch) -> Iterator[tuple[bool, DeviceBatch, Stored]]:
+        """Yield (sequence, devices, stored form): devices with as many late rows and the same form of all series."""
+        series = list(zip(batch.measurements, batch.types, strict=True))
+        lasts = [self._flushed.get(device) for device in batch.devices]
+        reached = np.array([TIME_MIN if last is None else last for last in lasts])
+        known = np.array([last is not None for last in lasts])
+        lates = ((batch.times <= reached[:, None]) & known[:, None]).sum(axis=1).tolist()
+        kinds: dict[tuple[int, Stored], list[int]] = {}
+        for index, (device, late) in enumerate(zip(batch.devices, lates, strict=True)):
+            stored = tuple([self._storing(device, name, type_) for name, type_ in series])
+            kinds.setdefault((late, stored), []).append(index)
+        rows = batch.times.shape[1]
+        for (late, stored), chosen in kinds.items():
+            for sequence, first, stop in ((False, 0, late), (True, late, rows)):
+                if first < stop:
+                    yield sequence, batch.part(np.array(chosen), slice(first, stop)), stored
 
     def _add_series(self, device: str, content: Iterable[SeriesData]) -> None:
         self._times = None  # which rows are late depends on the device

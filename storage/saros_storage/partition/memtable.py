@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from operator import attrgetter
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -36,14 +37,17 @@ from saros_storage.mutation.tablet_codec import (
     FrameHead,
     TabletFrame,
     decode_tablet,
+    frame_body,
     frame_head,
     frame_matrix,
     frame_times,
 )
+from saros_storage.partition.short_devices import SHORT_ROWS, DeviceWindow, ShortRows, short_rows
 from saros_storage.read.latest_rows import LatestRows, LatestValue, latest_rows
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
+from saros_storage.tsfile.device_batch import DeviceBatch
 
 #: Approximate memory of a chunk in addition to its frame: objects, and arrays once the chunk is decoded.
 _CHUNK_OVERHEAD_BYTES = 400
@@ -96,6 +100,10 @@ class Chunk:
         """Device, measurements and types; None if the rows are not stored as a frame."""
         return None if self._frame is None else frame_head(self._frame)
 
+    def body(self) -> tuple[int, bytes | memoryview] | None:
+        """Return rows and body of the frame (see `frame_body`); None if the rows are not stored as a frame."""
+        return None if self._frame is None else frame_body(self._frame)
+
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
         """Return all columns, which have these types, as one array (see `frame_matrix`); None if this is impossible."""
         return None if self._frame is None else frame_matrix(self._frame, types)
@@ -108,7 +116,7 @@ class _Sorted:
         self.chunks = chunks
         self.count = len(chunks)
         times = _concat([c.times for c in chunks])
-        rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
+        rising = _rises(chunks)
         #: Row indices (rows numbered by arrival) that sort the rows by time; None if the rows arrived in time order.
         self.order: Int64Array | None = None
         #: For each distinct time, first and last position of its rows in sorted order; None if no time repeats.
@@ -158,6 +166,11 @@ class _Sorted:
         if self.order is not None:
             column = column.take(self.order)
         return column if self.groups is None else _last_values(column, *self.groups)
+
+
+def _rises(chunks: Sequence[Chunk]) -> bool:
+    """Return whether the times of the joined chunks increase strictly."""
+    return all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
 
 
 def _places(tablets: Sequence[Tablet]) -> list[Mapping[str, int]]:
@@ -368,6 +381,18 @@ class _Device:
                     found[name] = value
         return found
 
+    def short_rows(self, index: int) -> ShortRows | None:
+        """Return the rows if they can be written together with those of other devices (see `short_devices`)."""
+        if len(self.runs) > 1 or len(self._shapes) > 1:
+            return None
+        (run,) = self.runs.values()
+        chunks = run.chunks
+        if len(chunks) > SHORT_ROWS or chunks[-1].index > index or not _rises(chunks):
+            return None
+        parts = [part for chunk in chunks if (part := chunk.body()) is not None]
+        whole = len(parts) == len(chunks)
+        return short_rows(self.aligned, self._measurements, self._types, parts) if whole else None
+
     def all_series(self, index: int) -> list[SeriesData]:
         """Return the series of a non-aligned device that have points, in order of their names."""
         if len(self.runs) > 1 and sum(map(len, self.runs)) > len(self.types):
@@ -403,6 +428,19 @@ class AlignedData(msgspec.Struct, frozen=True):
     times: Int64Array
     measurements: tuple[str, ...]
     columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShortDevices:
+    """The content of a MemTable for many devices with few rows: never empty."""
+
+    batches: list[DeviceBatch]
+    #: Yields the same devices one by one, in the order of their names.
+    singly: Callable[[], Iterator[tuple[str, AlignedData | list[SeriesData]]]]
+
+
+#: The content of one device, or of several devices.
+Content: TypeAlias = AlignedData | list[SeriesData] | ShortDevices
 
 
 class MemTable:
@@ -620,9 +658,33 @@ class MemTableSnapshot:
                 columns.append(Column.nulls(type_, len(rows.times)))
         return rows.times, tuple(columns)
 
-    def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
-        """Yield each device with its content, sorted by device, for a flush."""
+    def contents(self) -> Iterator[tuple[str, Content]]:
+        """Yield each device with its content, sorted by device, for a flush.
+
+        Devices with few rows are yielded together, with the name of the first one, after the other devices among them.
+        """
+        window = DeviceWindow()
         for name, device in sorted(self._devices.items()):
+            rows = device.short_rows(self._index)
+            if rows is None:
+                yield from self._singly([name])
+                continue
+            window.add(name, rows)
+            if window.is_full:
+                yield from self._together(window)
+                window = DeviceWindow()
+        yield from self._together(window)
+
+    def _together(self, window: DeviceWindow) -> Iterator[tuple[str, Content]]:
+        """Yield the devices of a window, as `ShortDevices` if this pays."""
+        if window.pays:
+            yield window.devices[0], ShortDevices(window.batches(), partial(self._singly, window.devices))
+        else:
+            yield from self._singly(window.devices)
+
+    def _singly(self, names: Iterable[str]) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
+        for name in names:
+            device = self._devices[name]
             if device.aligned:
                 data = self._all_rows(device)
                 if data is not None:

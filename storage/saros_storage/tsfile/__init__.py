@@ -7,6 +7,7 @@ The modules, from the bytes up:
     chunk       one chunk's header and page headers
     pages       pages, decompressed and decoded; fused_decode, multi_series_decode: many at once; shared_timestamps
     writer      `TsFileWriter`: chunks in, file out        encoding_selection   the encoding of each chunk
+    device_batch  chunk groups of many devices with few rows, encoded together
     reader      `TsFileReader`: implements `TsFileAccess`
     file_outline  the structure of a file, down to the page
     verifier    decodes every page and recomputes every statistic

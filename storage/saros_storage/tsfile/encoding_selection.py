@@ -8,7 +8,8 @@ plant data. TS_2DIFF is used only if every value is restored bit for bit.
 `chosen_encoding` tries the three encodings on the first rows of the chunk. Such a trial costs more than writing a small
 chunk. Therefore a flush, which writes many small chunks, uses `EncodingChoices`: it reuses each choice for the next
 chunks of the series. For chunks of a few rows, `EncodingChoices` selects PLAIN without a trial, because a compaction
-later joins these chunks and then chooses an encoding for all their rows.
+later joins these chunks and then chooses an encoding for all their rows. Devices with few rows are written together,
+and `encode_by_trial` tries the encodings on all their chunks, a few calls for many chunks.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 
 from saros_storage.base.block import Values
 from saros_storage.base.lru import LruCache
-from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding
-from saros_storage.encoding import encode, encode_scaled, scaled
+from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding, NumericArray
+from saros_storage.encoding import encode, encode_matrix, encode_plain_rows, encode_rows, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
 
 #: Number of rows on which the encodings are tried: enough to contain repeated values. For 60 columns of sensor data,
@@ -134,6 +135,36 @@ def chosen_encoding(
     if small and scaled(type_, there) is not None:
         return Encoding.TS_2DIFF
     return Encoding.PLAIN if plain < gorilla else declared
+
+
+def encode_by_trial(
+    declared: Encoding, compressor: Compressor, type_: DataType, values: NumericArray
+) -> tuple[list[Encoding], list[bytes]]:
+    """Choose an encoding for each row of a matrix, as `EncodingChoices` does for a new series, and encode the row."""
+    if not _is_chosen(declared, type_):
+        return [declared] * len(values), _complete(encode_matrix(declared, type_, values))
+    plain = encode_plain_rows(values)
+    if values.shape[1] <= _UNTRIED_ROWS:
+        return [Encoding.PLAIN] * len(values), plain
+    encodings, pages = [], []
+    others = zip(plain, _complete(encode_matrix(declared, type_, values)), encode_rows(type_, values), strict=True)
+    for plain_page, own_page, scaled_page in others:
+        plain_size, own_size = len(compress(compressor, plain_page)), len(compress(compressor, own_page))
+        encoding, page = (Encoding.PLAIN, plain_page) if plain_size < own_size else (declared, own_page)
+        if scaled_page is not None and len(compress(compressor, scaled_page)) < _SCALED_SHARE * min(
+            plain_size, own_size
+        ):
+            encoding, page = Encoding.TS_2DIFF, scaled_page
+        encodings.append(encoding)
+        pages.append(page)
+    return encodings, pages
+
+
+def _complete(pages: list[bytes | None]) -> list[bytes]:
+    """Assert that all values could be encoded."""
+    found = [page for page in pages if page is not None]
+    assert len(found) == len(pages)
+    return found
 
 
 def declared_encoding(found: Encoding, type_: DataType) -> Encoding:

@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from saros_storage.base.errors import UnsupportedFile
-from saros_storage.base.types import DataType
+from saros_storage.base.types import ByteArray, DataType, Int64Array
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.device_id import canonical_measurement
 from saros_storage.tsfile.structure.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
+_OFFSET_BYTES = 8
 _DATA_TYPES = {int(t): t for t in DataType}
 
 
@@ -40,6 +43,19 @@ def encode_series(
         listed = i64(chunks[0][0])
     kind, type_id = bytes((mask | many,)), bytes((VECTOR_TYPE if type_ is None else type_,))
     return b"".join((kind, name, type_id, uvar(len(listed)), stats.encode(type_, series), listed))
+
+
+def encode_series_rows(
+    mask: int, name: bytes, type_: DataType | None, statistics: ByteArray, offsets: Int64Array
+) -> list[ByteArray]:
+    """Encode TimeseriesMetadata of series with one chunk each, as the rows of matrices to be joined side by side.
+
+    `statistics` has a row for each series, and `offsets` an element; the other arguments are as in `encode_series`.
+    """
+    type_id = VECTOR_TYPE if type_ is None else type_
+    head = np.frombuffer(bytes((mask,)) + name + bytes((type_id,)) + uvar(_OFFSET_BYTES), np.uint8)
+    repeated = np.broadcast_to(head, (len(offsets), len(head)))
+    return [repeated, statistics, offsets.astype(">i8").view(np.uint8).reshape(-1, _OFFSET_BYTES)]
 
 
 def decode_type(cursor: Cursor) -> DataType | None:

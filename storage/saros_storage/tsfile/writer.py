@@ -3,6 +3,7 @@
     writer = TsFileWriter(disk.create(path))
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
     writer.write_aligned("root.a.d2", times, columns)                                       a chunk group of a device
+    writer.write_devices(batches)                                                           chunk groups of many devices
     writer.copy_series(...), writer.copy_aligned(...)                                       the same, from other files
     summary = writer.finish()                                                               index and tail
 
@@ -25,9 +26,9 @@ memory. The caller syncs and closes the file. A writer belongs to one thread.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -41,6 +42,7 @@ from saros_storage.io.disk import File
 from saros_storage.scan.reading import Statistics
 from saros_storage.scan.snapshot import DeviceSpan
 from saros_storage.tsfile.chunk import RawChunk
+from saros_storage.tsfile.device_batch import DeviceBatch, EncodedDevices, Stored, encode_devices
 from saros_storage.tsfile.encoding_selection import Choose, choose_by_trial
 from saros_storage.tsfile.pages import full_bitmap
 from saros_storage.tsfile.series import encode_series
@@ -68,7 +70,7 @@ from saros_storage.tsfile.structure.format import (
     uvar,
     vstr,
 )
-from saros_storage.tsfile.structure.index import build_index
+from saros_storage.tsfile.structure.index import DEGREE, Run, build_index, runs_of
 from saros_storage.tsfile.structure.metadata import encode_metadata
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
@@ -109,7 +111,7 @@ class TsFileWriter:
         self._choose = choose
         self._out = _Output(file)
         self._page_rows = page_rows
-        self._devices: dict[str, _Device] = {}
+        self._devices: dict[str, _Device | _ClosedDevice] = {}
         #: The device of the chunk group being written.
         self._group: _Device | None = None
         #: The measurements that already have a chunk in this chunk group, if the device is non-aligned.
@@ -221,6 +223,27 @@ class TsFileWriter:
         for series in entry.missing():
             self._write_chunk(entry, series.header, [])
 
+    def write_devices(self, batches: Iterable[tuple[DeviceBatch, Stored]]) -> None:
+        """Write the chunk groups of devices with few rows, in the order of the devices' `places`.
+
+        The file must not contain other chunks of these devices, neither before nor afterwards.
+        """
+        encoded = [encode_devices(batch, stored) for batch, stored in batches]
+        groups = list(chain.from_iterable(one.groups for one in encoded))
+        order = np.argsort(np.concatenate([one.batch.places for one in encoded]))
+        sizes = np.array(list(map(len, groups)))[order]
+        positions = np.empty(len(groups), np.int64)
+        positions[order] = self._out.position + np.cumsum(sizes) - sizes
+        stops = np.cumsum([len(one.groups) for one in encoded])[:-1]
+        closed: list[tuple[str, _ClosedDevice]] = []
+        for one, found in zip(encoded, np.split(positions, stops), strict=True):
+            closed += _closed_devices(one, found)
+        known = len(self._devices)
+        self._devices.update(closed[at] for at in order.tolist())
+        assert len(self._devices) == known + len(groups), "a device is written twice"
+        self._out.add(*[groups[at] for at in order.tolist()])
+        self._group = None
+
     def copy_series(self, device: str, measurement: str, chunk: RawChunk) -> None:
         """Append a chunk of a non-aligned device unchanged.
 
@@ -256,7 +279,7 @@ class TsFileWriter:
         devices = sorted(self._devices.values(), key=lambda d: segments_key(d.segments))
         area, tables = build_index(out.position, [(d.segments, d.encode_series()) for d in devices])
         out.add(*area)
-        prefixes = [(bloom_key(d.segments, ""), d.series) for d in devices]
+        prefixes = [(bloom_key(d.segments, ""), d.names) for d in devices]
         bloom = BloomFilter.of([prefix + name for prefix, series in prefixes for name in series])
         out.add(encode_metadata(tables, separator, bloom))
         out.flush()
@@ -266,6 +289,7 @@ class TsFileWriter:
         device = self._devices.get(path)
         if device is None:
             device = self._devices[path] = _Device(segments_of_path(path), aligned=aligned)
+        assert isinstance(device, _Device), f"{path} is written twice"
         assert device.aligned == aligned, f"{path} is both aligned and not aligned"
         return device
 
@@ -433,9 +457,42 @@ class _Device:
         chunks = [c for s in self.series.values() for _, c in s.chunks if c.count]
         return DeviceSpan(min(c.start for c in chunks), max(c.end for c in chunks))
 
-    def encode_series(self) -> list[tuple[str, bytes]]:
-        """Return (name, encoded TimeseriesMetadata) of each series in the file's order; the time column comes first."""
-        return [(name, self.series[name].encode()) for name in sorted(self.series, key=name_key)]
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the series."""
+        return self.series
+
+    def encode_series(self) -> list[Run]:
+        """Return the encoded TimeseriesMetadata of the series in the file's order; the time column comes first."""
+        return runs_of([(name, self.series[name].encode()) for name in sorted(self.series, key=name_key)])
+
+
+class _ClosedDevice(NamedTuple):
+    """The index entries of a device whose chunks are all written: the TimeseriesMetadata of all series."""
+
+    segments: Segments
+    #: In the file's order; devices of a batch share the list.
+    names: list[str]
+    metadata: bytes
+    start: int
+    end: int
+
+    def span(self) -> DeviceSpan:
+        """Return the first and last time of the device."""
+        return DeviceSpan(self.start, self.end)
+
+    def encode_series(self) -> list[Run]:
+        """Return the encoded TimeseriesMetadata of the series in the file's order."""
+        return [(self.names[0], self.metadata)]
+
+
+def _closed_devices(encoded: EncodedDevices, positions: Int64Array) -> Iterator[tuple[str, _ClosedDevice]]:
+    """Yield the path and the index entries of each device, given the positions of the chunk groups."""
+    batch, names = encoded.batch, encoded.names
+    assert len(names) <= DEGREE
+    bounds = batch.times[:, 0].tolist(), batch.times[:, -1].tolist()
+    closed = map(_ClosedDevice, encoded.segments, repeat(names), encoded.index_of(positions), *bounds)
+    return zip(batch.devices, closed, strict=True)
 
 
 def _cut(rows: int, page_rows: int, values: Iterable[Values]) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ parsed nodes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import groupby, pairwise
 from typing import TypeAlias
@@ -73,6 +73,17 @@ class IndexNode(msgspec.Struct, frozen=True):
 Entry: TypeAlias = tuple[bytes, int]
 
 
+#: The name of a series, and the joined TimeseriesMetadata of that series and of those after it: all series of a device,
+#: or `DEGREE` of them.
+Run: TypeAlias = tuple[str, bytes]
+
+
+def runs_of(series: Sequence[tuple[str, bytes]]) -> list[Run]:
+    """Divide a device's sorted (name, TimeseriesMetadata) into runs."""
+    starts = range(0, len(series), DEGREE)
+    return [(series[at][0], b"".join([raw for _, raw in series[at : at + DEGREE]])) for at in starts]
+
+
 class IndexBuilder:
     """Collects the parts of the index area, which starts at `position` of the file."""
 
@@ -85,14 +96,13 @@ class IndexBuilder:
         self.parts.append(part)
         self.position += len(part)
 
-    def add_series(self, series: Sequence[tuple[str, bytes]]) -> bytes:
-        """Append a device's sorted (name, TimeseriesMetadata). Return the device's root node without appending it."""
+    def add_series(self, series: Iterable[Run]) -> bytes:
+        """Append the sorted series of a device. Return the device's root node without appending it."""
         runs: list[Entry] = []
         leaves: list[tuple[bytes, bytes]] = []
-        for start in range(0, len(series), DEGREE):
-            runs.append((vstr(series[start][0]), self.position))
-            for _, raw in series[start : start + DEGREE]:
-                self.add(raw)
+        for first, raw in series:
+            runs.append((vstr(first), self.position))
+            self.add(raw)
             if len(runs) == DEGREE:
                 leaves.append(self._node(NodeKind.LEAF_MEASUREMENT, runs))
                 runs = []
@@ -134,11 +144,11 @@ class IndexBuilder:
 
 
 def build_index(
-    position: int, devices: Sequence[tuple[Segments, Sequence[tuple[str, bytes]]]]
+    position: int, devices: Iterable[tuple[Segments, Iterable[Run]]]
 ) -> tuple[list[bytes], list[tuple[str, bytes]]]:
     """Return the parts of the index area, which starts at `position`, and (name, root node) of each table, in order.
 
-    `devices` must be sorted, and so must the (name, TimeseriesMetadata) of each device.
+    `devices` must be sorted, and so must the series of each device (see `runs_of`).
     """
     builder = IndexBuilder(position)
     roots = [(segments, builder.add_series(series)) for segments, series in devices]

@@ -27,7 +27,16 @@ import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column, TextArray, Values
-from saros_storage.base.types import STRING_TYPES, TIME_MAX, TIME_MIN, DataType, Int64Array, NumericArray
+from saros_storage.base.types import (
+    FLOATING_TYPES,
+    STRING_TYPES,
+    TIME_MAX,
+    TIME_MIN,
+    ByteArray,
+    DataType,
+    Int64Array,
+    NumericArray,
+)
 from saros_storage.kernels.text import text_extremes
 from saros_storage.scan.reading import Statistics
 from saros_storage.tsfile.structure.format import Cursor, prefixed, uvar
@@ -50,6 +59,8 @@ class StoredStatistics(msgspec.Struct, frozen=True):
 
 NOTHING = StoredStatistics(0, TIME_MAX, TIME_MIN)
 
+#: NumPy's codes of the fields in `_LAYOUTS`.
+_NUMPY_CODES = {"q": "i8", "i": "i4", "d": "f8", "f": "f4", "?": "u1"}
 #: Layout of the fixed-width fields that follow the count, beginning with start and end. The key None is a time column.
 _LAYOUTS: dict[DataType | None, struct.Struct] = {
     None: struct.Struct(">qq"),
@@ -63,6 +74,12 @@ _LAYOUTS: dict[DataType | None, struct.Struct] = {
     DataType.TEXT: struct.Struct(">qq"),
     DataType.STRING: struct.Struct(">qq"),
     DataType.BLOB: struct.Struct(">qq"),
+}
+#: The same fields as NumPy types, for types of fixed width.
+_FIELDS: dict[DataType | None, Sequence[str]] = {
+    type_: [f">{_NUMPY_CODES[code]}" for code in layout.format[1:]]
+    for type_, layout in _LAYOUTS.items()
+    if type_ is None or not type_.is_text
 }
 #: If all values of a page have smaller magnitudes than this, their sum cannot overflow, so that NumPy's warnings need
 #: not be suppressed.
@@ -135,19 +152,48 @@ def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterato
     """
     lows: list[Stored]
     highs: list[Stored]
-    if type_ is DataType.BOOLEAN:
-        lows = highs = [None] * len(values)
-        totals = np.count_nonzero(values, axis=1)
-    else:
-        low, high = np.minimum.reduce(values, axis=1), np.maximum.reduce(values, axis=1)
-        if (low != low).any():
-            low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
-        lows, highs = low.tolist(), high.tolist()
-        with np.errstate(invalid="ignore", over="ignore"):
-            dtype = np.int64 if type_ in (DataType.INT32, DataType.DATE) else np.float64
-            totals = np.add.reduce(values, axis=1, dtype=dtype)
+    lows = highs = [None] * len(values)
+    if type_ is not DataType.BOOLEAN:
+        lows, highs = (extremes.tolist() for extremes in _extremes(values))
     bounds = times[:, 0].tolist(), times[:, -1].tolist(), values[:, 0].tolist(), values[:, -1].tolist()
-    return map(StoredStatistics, [values.shape[1]] * len(values), *bounds, lows, highs, totals.tolist())
+    totals = _totals(type_, values).tolist()
+    return map(StoredStatistics, [values.shape[1]] * len(values), *bounds, lows, highs, totals)
+
+
+def _extremes(values: NumericArray) -> tuple[NumericArray, NumericArray]:
+    """Return the least and the greatest value of each row."""
+    low, high = np.minimum.reduce(values, axis=1), np.maximum.reduce(values, axis=1)
+    if (low != low).any():
+        low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+    return low, high
+
+
+def _totals(type_: DataType, values: NumericArray) -> NumericArray:
+    """Return the sum of each row."""
+    dtype = np.float64 if type_ in FLOATING_TYPES or type_ in (DataType.INT64, DataType.TIMESTAMP) else np.int64
+    with np.errstate(invalid="ignore", over="ignore"):
+        total: NumericArray = np.add.reduce(values, axis=1, dtype=dtype)
+        return total
+
+
+def encode_rows(type_: DataType | None, times: Int64Array, values: NumericArray) -> ByteArray:
+    """Return the result of `of_rows`, encoded: a row of bytes for each row of `values`. Text has no such form.
+
+    `type_` is None for a time column, whose `values` are not used.
+    """
+    fields = [times[:, 0], times[:, -1]]
+    if type_ is DataType.BOOLEAN:
+        fields += [values[:, 0], values[:, -1], _totals(type_, values)]
+    elif type_ is not None:
+        fields += [*_extremes(values), values[:, 0], values[:, -1], _totals(type_, values)]
+    head = np.frombuffer(uvar(times.shape[1]), np.uint8)
+    names = [f"f{number}" for number in range(len(fields))]
+    layout = np.dtype({"names": names, "formats": list(_FIELDS[type_])})
+    encoded = np.empty(len(times), [("head", np.uint8, len(head)), ("fields", layout)])
+    encoded["head"] = head
+    for name, field in zip(names, fields, strict=True):
+        encoded["fields"][name] = field
+    return encoded.view(np.uint8).reshape(len(times), -1)
 
 
 def _extremes_without_nan(values: NumericArray) -> tuple[float, float]:
