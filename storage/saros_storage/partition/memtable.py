@@ -667,22 +667,22 @@ class MemTableSnapshot:
         for name, device in sorted(self._devices.items()):
             rows = device.short_rows(self._index)
             if rows is None:
-                yield from self._singly([name])
+                yield from self._device_contents([name])
                 continue
             window.add(name, rows)
             if window.is_full:
-                yield from self._together(window)
+                yield from self._window_contents(window)
                 window = DeviceWindow()
-        yield from self._together(window)
+        yield from self._window_contents(window)
 
-    def _together(self, window: DeviceWindow) -> Iterator[tuple[str, Content]]:
+    def _window_contents(self, window: DeviceWindow) -> Iterator[tuple[str, Content]]:
         """Yield the devices of a window, as `ShortDevices` if this pays."""
         if window.pays:
-            yield window.devices[0], ShortDevices(window.batches(), partial(self._singly, window.devices))
+            yield window.devices[0], ShortDevices(window.batches(), partial(self._device_contents, window.devices))
         else:
-            yield from self._singly(window.devices)
+            yield from self._device_contents(window.devices)
 
-    def _singly(self, names: Iterable[str]) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
+    def _device_contents(self, names: Iterable[str]) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
         for name in names:
             device = self._devices[name]
             if device.aligned:
