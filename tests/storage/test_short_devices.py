@@ -56,7 +56,7 @@ class Singly:
 
 
 class Trials(EncodingChoices):
-    """Choices that are made for each chunk anew, as for devices that are written together."""
+    """Choices by a trial of every chunk, as for devices that are written together."""
 
     def choose(self, *args: Any) -> Encoding:
         return EncodingChoices().choose(*args)
