@@ -430,8 +430,7 @@ class AlignedData(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShortDevices:
+class ShortDevices(msgspec.Struct, frozen=True):
     """The content of a MemTable for many devices with few rows: never empty."""
 
     batches: list[DeviceBatch]

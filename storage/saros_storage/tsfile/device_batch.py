@@ -13,10 +13,10 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.types import ByteArray, Compressor, DataType, Encoding, Int64Array, NumericArray
@@ -41,8 +41,7 @@ from saros_storage.tsfile.structure.format import (
 _TIME_NAME = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceBatch:
+class DeviceBatch(msgspec.Struct, frozen=True, eq=False):
     """Rows of devices with the same series, without nulls and text; rows of a device rise strictly in time."""
 
     devices: Sequence[str]
