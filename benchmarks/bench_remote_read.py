@@ -1,4 +1,4 @@
-"""Reading a series of another node over gRPC on this machine's loopback: points and bytes per second, best of rounds.
+"""Read a series that another node stores, over gRPC and loopback; print points and bytes per second of the best round.
 
 python benchmarks/bench_remote_read.py [million points]
 

@@ -353,7 +353,7 @@ class RegisterClient(Client):
 
 
 class ReplicaReader(Client):
-    """A client that reads registers from the replicas of single nodes. `connects` has a connector for each node."""
+    """A client that reads registers from the replica on one node. `connects` has a connector for each node."""
 
     def __init__(
         self, process: int, connects: Sequence[Connect], ledger: Ledger, clock: Clock, rng: random.Random

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 NODES_MAX = 6
 #: The smallest number of members with which the meta group survives the loss of a member in any state of a change.
 _MEMBERS_TO_LOSE = 3
-#: In a beset world, the probability that the operator sends a late command when it looks at a change.
+#: In a world with faults in bad moments (`is_beset`), the probability that the operator sends a command too late when
+#: the operator checks on a change.
 _LATE_OFTEN = 0.3
 
 

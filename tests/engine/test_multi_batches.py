@@ -145,7 +145,10 @@ def numbers(devices: list[str], **columns: Column) -> MultiBatch:
 
 @pytest.fixture
 def written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
-    """Return a list that gets the writes that reach the store; a tablet of many devices is recorded as their list."""
+    """Return a list to which each write that reaches the store is appended.
+
+    A tablet of many devices is recorded as the list of these devices.
+    """
     writes: list[list[object]] = []
     write = engine.store.write
 

@@ -41,7 +41,8 @@ from saros_storage.tsfile.reader import TsFileReader
 DEVICE = "root.db.d"
 ALL = TimeRange()
 TYPES = {"a": DataType.INT32, "b": DataType.DOUBLE, "c": DataType.TEXT}
-#: For each series, the stored types whose points readers show. In Python, converted numbers equal the stored numbers.
+#: For each series, the types of the stored points that readers return. In Python, converted numbers equal the stored
+#: numbers.
 HAD = {"a": {DataType.INT32}, "b": {DataType.DOUBLE, DataType.INT32, DataType.FLOAT}, "c": {DataType.TEXT}}
 #: The width of a partition: the first partition has times below SLICE, the next one times below 2 * SLICE, and so on.
 SLICE = 60

@@ -183,7 +183,7 @@ class ReadBarrier:
         return found | self._wait_local(reads, deadline_ns, failures), failures
 
     def catch_up_with(self, point: ReadPoint, extent: Extent, seconds: float) -> bool:
-        """Ask the groups that a read needs and whose index is not in `point` yet. Return whether there were any.
+        """Ask each group that a read needs for its index, unless `point` has it. Return whether any group was asked.
 
         While the groups answer, slots may move and databases may be created, so further groups may be needed. These are
         asked, too. Raises NoLeader.
@@ -312,7 +312,7 @@ class ReadBarrier:
         return self._schema.orphans.intersection(extent.databases)
 
     def _is_gone(self, group: GroupId) -> bool:
-        """Return whether the group has ended, so that its data has moved to other groups."""
+        """Return whether the group has ended. The data of such a group has moved to other groups."""
         return not self._routes.now.members(group)
 
     def _wait_local(self, reads: Reads, deadline_ns: int, failures: dict[GroupId, NoLeader]) -> dict[int, int]:

@@ -230,8 +230,8 @@ class BulkWriter:
 
         Waits while the writer holds 2,000,000 points.
 
-        Raises DataError, ProgrammingError or InterfaceError for wrong arguments (nothing was added), and BulkError if
-        batches with 2,000,000 points have failed.
+        Raises DataError, ProgrammingError or InterfaceError for wrong arguments (nothing was added), and BulkError once
+        the failed batches contain 2,000,000 points in total.
         """
         self._owner.check()
         with translated_errors():

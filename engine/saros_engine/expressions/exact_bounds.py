@@ -1,4 +1,4 @@
-"""Rewrite comparisons with a constant that the column's type cannot hold as comparisons with a value of that type.
+"""If a column is compared with a constant that its type cannot hold, compare it with a value of its type instead.
 
     integer                                       FLOAT
     n < 10.5                n <= 10               f < 0.1               f <= the greatest FLOAT below 0.1

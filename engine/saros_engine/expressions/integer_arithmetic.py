@@ -135,7 +135,10 @@ def _require_opposites(column: Column, block: Block, text: str) -> None:
 def _refuse(
     wrong: BoolArray, valid: BoolArray | None, times: Int64Array | None, type_: DataType, text: Callable[[int], str]
 ) -> None:
-    """Raise UserMistake 750 for the first non-null row marked in `wrong`; `text` formats the computation of a row."""
+    """Raise UserMistake 750 for the first non-null row marked in `wrong`.
+
+    The function `text` returns the computation of a row for the message.
+    """
     row = _first(wrong, valid)
     if row is not None:
         raise UserMistake(f"{text(row)}{_when(times, row)} is out of the range of {type_.name}", code=750)

@@ -57,7 +57,7 @@ class ParseError(SqlError):
 
 
 class BindError(SqlError):
-    """The values for the `?` do not fit: their number is wrong, or the type of the value at `index` (from 0)."""
+    """There are too many or too few values for the `?`, or the value at `index` (from 0) has the wrong type."""
 
     code = INVALID_PARAMETER
 

@@ -155,5 +155,5 @@ def _short(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the text for a message, cut to 40 characters."""
+    """Return the text, shortened to 40 characters, for use in a message."""
     return text if len(text) <= 40 else text[:37] + "..."

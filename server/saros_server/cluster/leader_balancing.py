@@ -3,7 +3,7 @@
     the head has been up to date for SETTLED_ROUNDS               transfer now
     the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
 
-Nodes that start one after the other thus share the work soon. A head that cannot stay leader does not interrupt its
+So nodes share the work soon after the last of them has started. A head that cannot stay leader does not interrupt its
 group constantly. Pure; one thread.
 """
 

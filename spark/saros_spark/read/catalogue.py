@@ -39,7 +39,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     devices: Mapping[str, Mapping[str, DataType]]
 
     def measurements(self) -> dict[str, DataType]:
-        """Return all measurements, sorted by name, with the type that holds all their values. Raises SourceError."""
+        """Return all measurements, sorted by name, each with a type that can hold its values. Raises SourceError."""
         found: dict[str, tuple[DataType, str]] = {}
         for device, series in self.devices.items():
             for name, type_ in series.items():

@@ -12,7 +12,7 @@ import sys
 
 #: Parameter numbers of glibc's `mallopt`.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-#: Arrays of more bytes still get fresh pages from the kernel; glibc allows no higher limit.
+#: Larger arrays still get fresh pages from the kernel. glibc does not allow a higher limit.
 _ARRAY_BYTES_MAX = 32 << 20
 #: Freed memory beyond this number of bytes is returned to the kernel.
 _KEPT_BYTES_MAX = 256 << 20

@@ -1,4 +1,4 @@
-"""A kernel that compares times with a steady pace, and counts redundant, late and missing points.
+"""A kernel that compares the steps between times with a steady pace; it counts redundant, late and missing points.
 
 The kernel scans with a window of `len(view)` points, whose first point is the current one:
 

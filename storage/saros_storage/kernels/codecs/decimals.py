@@ -1,7 +1,8 @@
 """Find the integer and the power of ten whose quotient is exactly a floating-point number: 20.25 is 2025 / 10^2.
 
-Sensor values mostly have a few decimals. Dividing two numbers that a double holds exactly rounds only once, so
-repeating the division gives the same bits, and all readers of TsFile do so (see `saros_storage.encoding.scaled`).
+Sensor values mostly have a few decimals. If a double can hold both numbers exactly, their quotient is rounded only
+once. So repeating the division gives the same bits. All readers of TsFile perform this division (see
+`saros_storage.encoding.scaled`).
 """
 
 from __future__ import annotations
