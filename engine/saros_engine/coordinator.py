@@ -5,8 +5,8 @@
                                                SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
-`authorization` checks every statement before it takes effect. The outcome of the statement is reported to the audit
-trail, if the session has an audit trail.
+`authorization` checks every statement before it takes effect. If the session has an audit trail, the outcome of each
+statement is reported to it.
 
 Thread-safe; `execute` runs the statement on the caller's thread, up to the first block of rows.
 """
@@ -116,7 +116,10 @@ class EngineCounters(msgspec.Struct):
 
 
 class _Counted:
-    """A context manager that counts `statements` when it exits, and also a failure if it exits by an exception."""
+    """A context manager that adds `statements` to the count of statements at its exit.
+
+    An exception also counts as a failure.
+    """
 
     __slots__ = ("_counters", "_counting", "_statements")
 
@@ -239,7 +242,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write points of one device; see `writer.Writer.insert_columns`. Without a session, no check is made."""
+        """Write points of one device; see `writer.Writer.insert_columns`. Without a session, nothing is checked."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -441,7 +444,7 @@ class QueryEngine:
     def _with_range(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
     ) -> ast.Select:
-        """Return the SELECT with a range for its time windows. This may run a query to find the range."""
+        """Return the SELECT with a range for its time windows. A query may have to be run to find this range."""
         if not lacks_range(select):
             return select
         moment = self._queries.moment(session)
@@ -461,7 +464,10 @@ class QueryEngine:
         return with_range(select, found, moment)
 
     def _patterns(self, parsed: ast.Parsed) -> tuple[str, ...]:
-        """Return the path patterns of a statement. They are cached for each shape of a statement."""
+        """Return the path patterns of a statement.
+
+        The patterns are cached for each shape (statement without its literals).
+        """
         found = self._patterns_known.get(parsed.shape)
         if found is None:
             found = patterns_of(parsed.statement)
@@ -606,7 +612,7 @@ def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[Non
 
 
 def _points_of(outcome: int | Exception) -> int:
-    """Return the number of points that a batch with this outcome has written."""
+    """Return how many points a batch has written if this is its outcome."""
     if isinstance(outcome, int):
         return outcome
     return outcome.points if isinstance(outcome, PartlyWritten) else 0

@@ -3,8 +3,8 @@
     add_block / add_summaries ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
 
 `StateTable` holds partial states in parts, one per block, and merges the states of a window only when they are read.
-Complete windows are removed from the table, so its size stays at about one block for any number of windows. `take`
-returns values in the stages SINGLE and FINAL, and states in the stages PARTIAL and MERGE.
+Complete windows are removed from the table, so the table stays about as large as one block, however many windows there
+are. `take` returns values in the stages SINGLE and FINAL, and states in the stages PARTIAL and MERGE.
 
     GlobalAggregation     one row of results in all
     TimeAggregation       windows over time, including empty ones; sliding windows use panes (`windows.py`)
@@ -33,7 +33,7 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics, Summaries
 
-#: The number of rows per block of results. It is large enough to amortize the cost of a block, and small enough that
+#: The number of rows per block of results. Such a block is large enough to amortize its cost, and small enough that
 #: 1,000 series can be aggregated at the same time.
 WINDOW_ROWS_MAX = 4_096
 #: Once the states take this many bytes, complete windows are returned even if they do not fill a block.
@@ -43,7 +43,7 @@ _PARTS_MAX = 256
 
 
 class Calls:
-    """The compiled calls of one aggregation."""
+    """The compiled calls of aggregate functions in one aggregation."""
 
     def __init__(self, calls: Sequence[AggregateCall], stage: Stage) -> None:
         self.calls = tuple(calls)
@@ -60,7 +60,7 @@ class Calls:
         ]
 
     def states(self, block: Block, slices: RowRanges) -> list[Column]:
-        """Return the state columns of all calls, in order, with one row per slice of the block's rows."""
+        """Return the state columns of all calls, in the order of the calls, with one row per slice of the block."""
         result: list[Column] = []
         time = Column(DataType.TIMESTAMP, np.zeros(block.rows, np.int64) if block.time is None else block.time)
         for aggregate, arguments in zip(self.aggregates, self._arguments, strict=True):
@@ -86,7 +86,10 @@ class Calls:
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
-        """Compute the state columns of all calls from statistics of the input columns; each span gives one row."""
+        """Compute the state columns of all calls from statistics of the input columns over spans of rows.
+
+        Each span gives one row.
+        """
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -200,7 +203,7 @@ class Aggregation(Protocol):
         ...
 
     def finish(self) -> None:
-        """Mark the end of the stream."""
+        """Record that the stream has ended."""
         ...
 
     def take(self) -> Block | None:
@@ -356,7 +359,7 @@ class TimeAggregation:
         return self._calls.merge(states, RowRanges(first - base, stop - base))
 
     def _forget(self) -> None:
-        """Drop the states of the cells that no later result needs."""
+        """Drop the states of the windows (or panes) that no later result needs."""
         if self._descending:
             if self._high:
                 stop = int(self._windows.ends(self._high - 1, self._high)[0])
@@ -374,10 +377,11 @@ class LabelAggregation:
 
     def __init__(self, calls: Calls, end_of: Callable[[Int64Array], Int64Array] | None) -> None:
         self._calls = calls
-        #: Maps labels to the last times of their windows; None if the results have no column of window ends.
+        #: Maps the label of each window to the last time of this window; None if the results have no column of window
+        #: ends.
         self._end_of = end_of
         self._table = StateTable(calls)
-        #: The labels in ascending order, and the state row of each; None before `finish`.
+        #: The labels in ascending order, and for each label its row of states; None before `finish`.
         self._merged: tuple[Int64Array, list[Column]] | None = None
         self._taken = 0
 

@@ -1,8 +1,8 @@
 """Windows formed by the rows themselves: session, variation, condition, count.
 
-A *splitter* reads the blocks of one operator in time order. It selects the rows that belong to windows, and marks each
-selected row that begins a window. The other rows (rows that fail the condition, and rows whose control is null if
-ignoreNull is given) belong to no window. The *control* is the expression that is written in the window clause.
+A *splitter* reads the blocks of one operator in time order. A splitter selects the rows that belong to windows, and
+marks each selected row that begins a window. No window contains the other rows: those that fail the condition, and with
+ignoreNull, those whose control is null. The *control* is the expression that is written in the window clause.
 
     session     a window begins where the time since the previous row exceeds the gap
     variation   a window begins where the control differs by more than delta from its first value in the current window;
@@ -10,7 +10,7 @@ ignoreNull is given) belong to no window. The *control* is the expression that i
     condition   a window is a run of rows for which the predicate is true; it is kept if its length satisfies KEEP
     count       a window begins after every `size` rows; a last window with fewer rows is dropped
 
-Unless nulls are ignored, rows with a null control form separate windows (variation), end a run (condition), or count
+Unless nulls are ignored, rows whose control is null form separate windows (variation), end a run (condition), or count
 like other rows (count). The label of a window is the time of its first row; its end is the time of its last row. Each
 splitter is used by only one operator.
 """
@@ -43,7 +43,7 @@ from saros_storage.read.row_ranges import RowRanges
 
 RowWindows = SessionWindows | VariationWindows | ConditionWindows | CountWindows
 
-#: The largest difference of two 64-bit integers.
+#: The largest possible difference between two 64-bit integers.
 _DELTA_MAX = 2**64 - 1
 
 _KEEP = {
@@ -72,7 +72,10 @@ class Splitter(Protocol):
         ...
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        """Return, for each window, whether the result includes it. `lengths` has the number of rows of each window."""
+        """Return for each window whether the result includes the window.
+
+        `lengths` has the number of rows of each window.
+        """
         ...
 
 
@@ -135,7 +138,7 @@ class _Variation:
         if self._before is None and self._delta <= 0:
             begins = np.concatenate((np.ones(1, np.bool_), begins))
         if not self._ignore_null and column.valid is not None:
-            # Neighbouring nulls count as equal; the values stored for them are undefined.
+            # Neighbouring nulls count as equal, although the values stored in their places are arbitrary.
             present = sequence.present
             both_null = ~present[1:] & ~present[:-1]
             begins[len(begins) - len(both_null) :][both_null] = False

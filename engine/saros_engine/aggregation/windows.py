@@ -4,11 +4,11 @@
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows with smaller numbers are complete once time has reached t
 
-Window k begins `k` steps after the start of the range. It ends `k` steps and one interval after that start, but not
-after the end of the range. The months of all steps are added to the start of the range at once, in the time zone, so
-that the 31st stays the 31st in every month that has 31 days. The calendar days are added next, which keeps the time of
-day when daylight saving time begins or ends. Fixed ticks are added last. Therefore, windows whose interval equals their
-step never overlap.
+Window k begins `k` steps after the start of the range. Window k ends `k` steps and one interval after that start, but
+not after the end of the range. The months of all steps are added to the start of the range at once, in the time zone,
+so that the 31st stays the 31st in every month that has 31 days. The calendar days are added next, which keeps the time
+of day when daylight saving time begins or ends. Fixed ticks are added last. Therefore, windows whose interval equals
+their step never overlap.
 
 Overlapping windows consist of *panes*, the spans between neighbouring borders. Each row is added to one pane, and the
 states of a window are merged from the states of its panes.
@@ -61,7 +61,10 @@ class WindowSequence(Protocol):
         ...
 
     def first_ending_after(self, time: int) -> int:
-        """Return the number of the first window with end > time. This is also the count of windows with end <= time."""
+        """Return the number of the first window with end > time.
+
+        The result is also the count of windows with end <= time.
+        """
         ...
 
     def count_starting_until(self, time: int) -> int:
@@ -130,7 +133,7 @@ class FixedSequence:
         return self._ends_from(numbers * self._step + self._start)
 
     def _ends_from(self, starts: Int64Array) -> Int64Array:
-        """Return the ends of the windows with these starts, without overflow near the end of time."""
+        """Return the ends of the windows with these starts, without exceeding the greatest 64-bit time."""
         return np.where(self._end - starts < self._interval, self._end, starts + self._interval)
 
 
@@ -224,7 +227,7 @@ def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> 
     """Return the grid with the widest cells that have no window border inside.
 
     The statistics of such a cell may be used instead of its rows.
-    The cells of calendar windows are usually days, or hours if daylight saving time begins or ends in the range.
+    For calendar windows, the cells are usually days, or hours if daylight saving time begins or ends in the range.
     """
     if windows is None:
         return WindowGrid()
@@ -250,14 +253,14 @@ def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRan
 
 
 def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """Like `cut`, but look up the window of each row, which is cheaper if there are few rows for many windows."""
+    """Like `cut`, but look up the window of each row, which is cheaper if there are many windows but few rows."""
     number = sequence.index_of(times)
     begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), number[1:] != number[:-1])))
     numbers = number[begins]
     stops = np.append(begins[1:], len(times))
     inside = numbers >= 0
     begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
-    # Exclude the rows after a window's end: they are in the gap before the next window.
+    # Rows after the end of a window are excluded, because they are in the gap before the next window.
     if len(numbers):
         stops = np.minimum(stops, np.searchsorted(times, sequence.ends_of(numbers)))
     filled = begins < stops
@@ -267,7 +270,8 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
 def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the indexes of the spans that are inside a window, and the numbers of those windows.
 
-    Each span must be inside one window or in a gap between windows; a span with start > end is empty and skipped.
+    Each span must be inside one window or in a gap between windows. A span whose start is greater than its end is empty
+    and is skipped.
     """
     numbers = sequence.index_of(starts)
     spans = np.flatnonzero((numbers >= 0) & (starts <= ends))
@@ -281,8 +285,8 @@ def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array)
 
 @lru_cache(_CACHED_SEQUENCES)
 def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
-    # A left-open range was shifted by one tick to be right-open; calendar steps count from the start that the user
-    # wrote.
+    # A left-open range was shifted by one tick to make it right-open, but calendar steps count from the start that the
+    # user wrote.
     shift = 1 if windows.label_end else 0
     origin = Calendar(windows.start - shift, unit, windows.zone)
     starts: list[int] = []

@@ -1,4 +1,4 @@
-"""Analysis: resolves the names of a statement in the schema and types its expressions.
+"""Analysis: looks up the names of a statement in the schema, and determines the types of its expressions.
 
 scope      resolves paths and wildcards to devices and series
 binding    turns expressions into typed expressions

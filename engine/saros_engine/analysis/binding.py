@@ -99,7 +99,7 @@ class Columns(msgspec.Struct, frozen=True):
     aggregates: Mapping[Expression, Bound] | None = None
     #: The column of `__endTime`, or None without windows.
     end_time: InputColumn | None = None
-    #: The result of each call of a function that generates points.
+    #: The column with the result of each call of a function that generates points.
     points: Mapping[Expression, Bound] = msgspec.field(default_factory=dict)
 
 
@@ -119,7 +119,7 @@ def bind(expression: Expression, columns: Columns) -> Bound:
 
 
 def predicate(expression: Expression, columns: Columns) -> Bound:
-    """Bind a condition. Raises SemanticError if it is not BOOLEAN."""
+    """Bind a condition. Raises SemanticError if the condition is not BOOLEAN."""
     bound = bind(expression, columns)
     if bound.type is not DataType.BOOLEAN:
         raise _wrong_type(expression, bound.type, "BOOLEAN")
@@ -139,7 +139,8 @@ def _path(path: PathExpression, columns: Columns) -> Bound:
     return columns.paths.get(path, NULL)
 
 
-#: The constant for a null literal or a missing series. Its type makes it a valid condition, and type checks skip it.
+#: The constant for a null literal or a missing series. This constant has the type of a condition, and type checks skip
+#: it.
 NULL = Constant(None, DataType.BOOLEAN)
 
 
@@ -168,14 +169,15 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
 
 
 def _as_double(value: int) -> float:
-    """Return the nearest double; an infinity if the value exceeds the range of doubles."""
+    """Return the double nearest to the value, or an infinity if the value exceeds the range of doubles."""
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 
 
-#: The type of a parameter for each kind of literal that it may replace. The parameter's value is unknown in planning.
+#: The type of a parameter for each kind of literal that it may replace. When a statement is planned, the parameter's
+#: value is unknown.
 _GIVEN_TYPES = {
     LiteralKind.BOOLEAN: DataType.BOOLEAN,
     LiteralKind.INTEGER: DataType.INT64,
@@ -253,12 +255,15 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
 
 
 def _is_number(expression: Expression, type_: DataType) -> bool:
-    """Return whether arithmetic accepts the expression: a number or a time of rows, but not a TIMESTAMP series."""
+    """Return whether arithmetic accepts the expression.
+
+    It accepts numbers and the times of rows, but no TIMESTAMP series.
+    """
     return type_ in NUMERIC_TYPES or (type_ is DataType.TIMESTAMP and not _is_stored_time(expression, type_))
 
 
 def _is_stored_time(expression: Expression, type_: DataType) -> bool:
-    """Return whether the expression yields stored values of type TIMESTAMP, not constants or times of rows."""
+    """Return whether the expression yields stored values of type TIMESTAMP, not constants or the times of rows."""
     of_rows = isinstance(expression, Call) and isinstance(next(iter(expression.arguments), None), TimeReference)
     stored = type_ is DataType.TIMESTAMP and not of_rows  # `of_rows` is true for max_by(time, x)
     return stored and any_part(expression, lambda part: isinstance(part, PathExpression))
@@ -449,10 +454,10 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 
 
 def _common_type(types: Sequence[DataType]) -> DataType:
-    """Return the common type of the results of CASE. Raises SemanticError if the types may not be mixed.
+    """Return the common type of all results of a CASE expression. Raises SemanticError if the types may not be mixed.
 
-    If all results have the same integer type, it is the common type; mixed integer types become INT64. Other numbers
-    become DOUBLE. Texts become TEXT. No other types may be mixed.
+    If all results have the same integer type, this is the common type; different integer types become INT64. Other
+    numbers become DOUBLE. Texts become TEXT. No other types may be mixed.
     """
     if not types:
         return DataType.TEXT
@@ -488,7 +493,7 @@ _ELSEWHERE = {
 _WINDOWS_ELSEWHERE = ("date_bin", "date_bin_gapfill", "date_trunc", "time_bucket", "time_bucket_gapfill")
 
 
-#: Functions without arguments, whose value is the same in all rows.
+#: Functions without arguments, each of which has the same value in all rows.
 _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
     "now": lambda moment: Constant(moment.now, DataType.TIMESTAMP),
     "version": lambda _: _version(),
@@ -496,7 +501,7 @@ _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
 
 
 def _version() -> Constant:
-    from importlib.metadata import version  # slow, because it imports the email package
+    from importlib.metadata import version  # this import is slow, because it imports the email package
 
     return Constant(version("saros"), DataType.TEXT)
 

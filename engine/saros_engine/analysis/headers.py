@@ -7,7 +7,7 @@
     t LIKE 'a!_' ESCAPE '!'  root.a.t LIKE pattern = 'a!_' escape = '!'
     ts > 2024-01-01          root.a.ts > 1704067200000
 
-The names are not valid SQL, whereas `str` of an expression is. Pure: any thread.
+Unlike the text that `str` returns for an expression, these names are not valid SQL. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def column_name(expression: Expression, moment: TimeContext) -> str:
 
 
 def _spelled(expression: Expression, moment: TimeContext) -> Expression:
-    """Return the expression with its literals spelled as in a column name; only `str` of the result is valid."""
+    """Return the expression with its literals spelled as in a column name; pass the result only to `str`."""
     match expression:
         case PathExpression():  # fast path for the usual case
             return expression

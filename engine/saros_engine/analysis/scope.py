@@ -3,9 +3,10 @@
     FROM root.a.*          SELECT s1 + s2      ->  root.a.d1.s1 + root.a.d1.s2,  root.a.d1.s1 + root.a.d2.s2, ...
                            count(*)            ->  count(root.a.d1.s1), count(root.a.d1.s2), ...
 
-Each path is looked up below each FROM path, in the order of the FROM paths; the series below one FROM path are in path
-order. An expression with several paths expands to all combinations of their series; the first path varies slowest. Each
-path of an expanded expression is the full path of exactly one series, which `Scope.series` contains.
+Each path is looked up below each FROM path, in the order of the FROM paths; the series below one FROM path are found in
+the order of their paths. An expression with several paths expands to all combinations of the series of these paths; the
+series of the first path vary slowest. Each path of an expanded expression is the full path of exactly one series, which
+`Scope.series` contains.
 
 In ALIGN BY DEVICE the scope is one device, and paths stay relative to that device.
 

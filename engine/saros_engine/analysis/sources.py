@@ -27,11 +27,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def source_key(leaf: Leaf) -> tuple[str, str]:
-    """Return the key of a series' scan; series with the same key are read by one scan."""
+    """Return the key of the scan that reads a series. One scan reads all series with the same key."""
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-#: A function that maps the total number of columns of all sources to the number of rows per block of a source.
+#: A function from the total number of columns of all sources to the number of rows in each block of a source.
 BlockRows = Callable[[int], int]
 
 
@@ -74,7 +74,7 @@ def joined(sources: list[Source], *, descending: bool = False) -> Node:
 
 
 def column_numbers(sources: list[Source], leaves: Iterable[Leaf]) -> dict[PathExpression, InputColumn]:
-    """Return the column of each leaf in the join; two names of a series share its column."""
+    """Return the column of each leaf (a named series) in the join. Two names of the same series share one column."""
     numbers: dict[tuple[str, str], int] = {}
     for source in sources:
         for leaf in source.leaves:

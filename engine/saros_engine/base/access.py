@@ -1,8 +1,8 @@
 """The user of a session, the user's privileges, and the audit trail.
 
 An `Access` is an immutable value: one version of a user's privileges. When the privileges change, the component that
-opened the session replaces the session's `Access`. Sessions of an embedded database have `UNRESTRICTED`. All statements
-are checked in one place, `authorization`. A cached plan is reused only for an `Access` with an equal `key`.
+opened the session replaces the session's `Access`. Sessions of an embedded database have the access `UNRESTRICTED`. All
+statements are checked in one place, `authorization`. A cached plan is reused only for an `Access` with an equal `key`.
 
 Immutable. Pure: any thread.
 """

@@ -6,7 +6,8 @@
 Wildcards expand only to readable series, and an unreadable series looks like one that does not exist. A database, an
 inner node or a device is visible if the user has the privilege on something below it.
 
-Pure: every call reads the current tree. Calls may come from any thread that may use the tree.
+The functions are pure, except that every call reads the current tree. Calls may come from any thread that may use the
+tree.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class ReadableSchema:
 
     @property
     def ttl(self) -> TtlRules:
-        """All TTL rules; a separate privilege is needed to show them to a user."""
+        """All TTL rules. Showing them to a user requires a separate privilege."""
         return self._tree.ttl
 
     @property
@@ -120,13 +121,13 @@ class ReadableSchema:
         return [path for path in self._tree.child_paths(pattern) if self._sees(path)]
 
     def child_nodes(self, pattern: PathPattern) -> list[str]:
-        """Return the last nodes of `child_paths`, sorted."""
+        """Return the last node of each path in `child_paths`, sorted."""
         return sorted({split_path(path)[-1] for path in self.child_paths(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
         """Return the nodes at `level` that are above (or equal to) a visible path that matches the pattern.
 
-        This reads the whole readable schema.
+        The call reads the whole readable schema.
         """
         found = set()
         paths = [(*split_path(d.path), s.measurement) for d, s in self.match_series(parse_pattern("root.**"))]

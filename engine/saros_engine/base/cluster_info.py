@@ -3,7 +3,7 @@
     node 1 ─┬─ region 1 leader              a region is the data of one Raft group, and is named by its group;
             └─ region 3 follower, lag 2     a row is one replica of a region
 
-A `ClusterInfo` supplies the rows, which the engine only shows. `OneNode` supplies the rows of a database outside a
+A `ClusterInfo` supplies the rows, and the engine only shows them. `OneNode` supplies the rows of a database outside a
 cluster: node 1, and region 1 with all slots.
 
 Rows are values. Implementations are thread-safe and never wait for another node. An unknown value is None.
@@ -87,7 +87,7 @@ class RegionRow(msgspec.Struct, frozen=True):
     node: NodeId
     status: NodeStatus
     role: ReplicaRole
-    #: Databases with data or schema in slots of the region.
+    #: The databases that have data or schema in slots of the region.
     databases: tuple[str, ...]
     #: The number of slots that the region owns.
     slots: int
@@ -107,8 +107,8 @@ class ChangeRow(msgspec.Struct, frozen=True):
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: Numbers of moves of slots between groups: all moves, the moves whose slots the new group serves, the moves whose
-    #: files have all arrived at the new group, and the moves whose slots the old group has released.
+    #: The numbers of moves of slots between groups: of all moves, of the moves whose slots the new group serves, of the
+    #: moves whose files have all arrived at the new group, and of the moves whose slots the old group has released.
     moves: int
     opened: int
     arrived: int
@@ -127,13 +127,14 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
 
 class PlannedMove(msgspec.Struct, frozen=True):
-    """Slots that would move from one group to another; amounts are in the unit of the measure."""
+    """Slots that would move from one group to another. `amount` is how much of the balanced quantity they have."""
 
     source: int
     target: int
     slots: int
     amount: float
-    #: The measure's sum over all slots of the source, and over all slots of the target, before and after the move.
+    #: The sum of the measure (the quantity to balance) over all slots of the source, and over all slots of the target,
+    #: before and after the move.
     source_before: float
     source_after: float
     target_before: float

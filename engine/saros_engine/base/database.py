@@ -36,7 +36,7 @@ class PendingWrite(Protocol):
     """A write in progress."""
 
     def wait(self, seconds: float) -> bool | None:
-        """Return True if the write is durable, False if it failed, and None if the outcome is unknown or still open."""
+        """Return True if the write is durable, False if it failed, and None if its outcome is not known (yet)."""
         ...
 
 
@@ -56,7 +56,7 @@ class Database(Protocol):
     def read_point(
         self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
     ) -> ReadPoint:
-        """Return a new read point for a read of this consistency, without waiting.
+        """Return a new read point for a read with this consistency, without waiting.
 
         `horizon` is the state that the session has seen. The read must include that state, and the database updates
         `horizon`. `deadline_ns` is the monotonic time at which all waiting ends.
@@ -66,7 +66,7 @@ class Database(Protocol):
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
         """Wait until the part of the database in `scope` is as current as the read point requires.
 
-        Returns True if some part was requested for the first time. In this case, the schema may have changed.
+        Returns True if some part was requested for the first time. If True is returned, the schema may have changed.
         """
         ...
 
@@ -100,9 +100,9 @@ class Database(Protocol):
         ...
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
-        """Submit tablets of existing series as separate writes, without waiting for each before submitting the next.
+        """Submit tablets of existing series as separate writes, without waiting for one before submitting the next.
 
-        Each tablet comes with its client's request; the caller may repeat the write by calling `write` with the same
+        Each tablet comes with the request of its client. To repeat a write, the caller calls `write` with the same
         request. The result has None for a tablet that the caller must pass to `write` instead.
         """
         ...
@@ -160,7 +160,7 @@ class Database(Protocol):
 
     @property
     def latest(self) -> LatestCache:
-        """This node's cache of latest points."""
+        """The cache of latest points on this node."""
         ...
 
     def clear_caches(self) -> None:

@@ -1,4 +1,6 @@
-"""Errors of the engine, in addition to the errors of storage and grammar. Each class calls for another reaction.
+"""Errors of the engine, in addition to the errors of storage and grammar.
+
+Each class of errors requires a different reaction.
 
 EngineError            root: `code` (see `saros_wire.status`) and a message with the next step
  ├─ SemanticError      the statement contradicts the schema or itself: change it
@@ -83,7 +85,10 @@ class QueryNotFound(EngineError):
     code = 714
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
-        """`silent` has, for each node that did not report its queries, a text with the node and the reason."""
+        """`silent` has one text for each node that did not report its queries.
+
+        The text names the node and the reason.
+        """
         message = f"no query {query} is running: see SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

@@ -44,7 +44,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class RunningQuery(msgspec.Struct, frozen=True):
-    """One query. `started_ns` is the wall-clock time of its start, and `ticks_ns` the monotonic time."""
+    """One query. `started_ns` and `ticks_ns` are the wall-clock time and the monotonic time of its start."""
 
     query: QueryId
     statement: str

@@ -17,6 +17,6 @@ class RowSet(msgspec.Struct, frozen=True):
 
     fields: tuple[Field, ...]
     rows: list[Row]
-    #: True if the first column is the time of the rows, which is never null. Clients get it like the Time column of a
-    #: query.
+    #: True if the first column is the time of the rows, which is never null. Clients get this column like the Time
+    #: column of a query.
     timed: bool = False

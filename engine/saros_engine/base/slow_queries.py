@@ -28,7 +28,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 class SlowQuery(msgspec.Struct, frozen=True):
     """A statement, successful or not, that took at least as long as the threshold."""
 
-    #: Empty for a statement that is not a query, or that failed before its first row.
+    #: The id is empty if the statement is not a query, or if it failed before its first row.
     query_id: str
     client: ClientInfo
     #: Wall-clock time.
@@ -47,7 +47,7 @@ class SlowQueries:
         self._lock = threading.Lock()
         #: The recorded statements; the last is the newest.
         self._kept: deque[SlowQuery] = deque(maxlen=KEPT_MAX)
-        #: If it is not None, this function is called with each slow query.
+        #: A function that is called with each slow query, unless it is None.
         self.listener: Callable[[SlowQuery], None] | None = None
 
     def start(self, statement: str, client: ClientInfo) -> Stopwatch:

@@ -17,7 +17,7 @@ from saros_storage.base.errors import StorageError
 
 
 class SystemReadOnly(StorageError):
-    """The node is read-only; the refused request may be repeated once the mode is RUNNING again."""
+    """The node is read-only. The refused request may be repeated after the mode has been set to RUNNING."""
 
     code = 600
 
@@ -40,7 +40,7 @@ class SystemMode:
     def __init__(
         self, *, read_only: bool = False, keep: Callable[[bool], None] | None = None, is_fixed: bool = False
     ) -> None:
-        """`keep` saves a mode durably; if it is None, the mode is lost when the process ends.
+        """`keep` saves a mode durably. Without `keep` (None), the mode is lost when the process ends.
 
         If `is_fixed`, `set` raises OpenedReadOnly.
         """

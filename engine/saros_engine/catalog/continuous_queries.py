@@ -6,8 +6,9 @@
     ("continuous query", name)         the query
     ("continuous query done", name)    the last moment for which the query ran, and the error of that run
 
-After its creation, a query runs for every moment boundary + k * every. If moments pass while no node runs queries, the
-query runs later for all these moments, or with TIMEOUT POLICY DISCARD only for the latest of them.
+After its creation, a query runs for each moment `boundary + k * every`, where k is a whole number. If moments pass
+while no node runs queries, the query runs later for all these moments. With TIMEOUT POLICY DISCARD, it runs only for
+the latest of them.
 
 Pure: any thread.
 """
@@ -92,7 +93,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
         return first if self.blocked else max(first, self._from(now - self.every + 1))
 
     def _from(self, ticks: int) -> int:
-        """Return the first moment at or after a time. The boundary is the earliest moment."""
+        """Return the first moment that is not before a time. The boundary is the earliest moment."""
         return max(self.boundary, ticks + (self.boundary - ticks) % self.every)
 
 
@@ -121,7 +122,7 @@ def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
 
 
 def ran(name: str, moment: int, problem: str | None) -> SchemaChange:
-    """Return the schema change that records the run of a query for a moment; `problem` is its error."""
+    """Return the schema change that records that a query has run for a moment; `problem` is its error."""
     return SetEntry(_DONE, name, json.dumps([moment, problem], ensure_ascii=False))
 
 

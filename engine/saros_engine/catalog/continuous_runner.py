@@ -1,7 +1,7 @@
-"""Runs the continuous queries that are due. They run one after the other on a dedicated thread.
+"""Runs the continuous queries that are due. The queries run one after the other on a dedicated thread.
 
-In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for a moment; the
-second run writes the same points again.
+In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for the same
+moment. The second run writes the same points as the first.
 
 If a run fails because of the query (a series has another type, a privilege was revoked), its moment counts as done, and
 SHOW CONTINUOUS QUERIES shows the error. If a run fails because of the database (no leader, a full disk, too little
@@ -95,6 +95,6 @@ class ContinuousRunner:
         return True
 
     def _put_off(self, query: ContinuousQuery, why: str) -> bool:
-        """Log a run that will be retried in the next round; return False."""
+        """Log that a run has failed and will be retried in the next round; return False."""
         logger.warning("a continuous query failed; retrying", extra={"query": query.name, "why": why})
         return False

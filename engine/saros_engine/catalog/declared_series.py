@@ -36,7 +36,7 @@ _DECIMALS_MAX = 17
 def series_of(column: SeriesColumn) -> SeriesSchema:
     """Return the series that a column of CREATE TIMESERIES or of a template declares.
 
-    Raises UserMistake for invalid names and values, NotSupportedError for unknown properties.
+    Raises UserMistake for invalid names and values, and NotSupportedError for unknown properties.
     """
     properties = {name.lower(): value for name, value in column.properties}
     unknown = next((name for name, _ in column.properties if name.lower() not in _PROPERTIES), None)

@@ -1,13 +1,15 @@
-"""The order of tag keys for devices whose paths consist of tag values. It is stored in the schema as internal series.
+"""The order of tag keys for devices whose paths consist of tag values.
+
+The order is stored in the schema as internal series.
 
     root.plant.cpu._saros.tags.t1    ATTRIBUTES('tag'='host')         devices: root.plant.cpu.h1.eu
     root.plant.cpu._saros.tags.t2    ATTRIBUTES('tag'='region')
 
-A series can only be created once, so if two writers append a key at the same time, on any nodes, one of them is refused
-and reads the list again. The list only grows, so a node that knows only a prefix of the list derives the same paths.
-Users do not see internal series (`saros_storage.schema.tree`), and patterns do not delete them.
+A series can only be created once, so if two writers append a key at the same time, even on different nodes, one of them
+is refused and must read the list a second time. The list only grows, so a node that knows only a prefix of the list
+derives the same paths. Users do not see internal series (`saros_storage.schema.tree`), and patterns do not delete them.
 
-Functions over a schema; any thread.
+These functions read a schema, and any thread may call them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ def device_of_tag_keys(prefix: str) -> str:
 
 
 def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
-    """Return the change that records a key under a number (from 1). It is refused with 503 if the number is taken."""
+    """Return the change that records a key under a number (from 1).
+
+    If the number is taken, the change is refused with code 503.
+    """
     type_ = DataType.TEXT
     series = SeriesSchema(
         f"{_PREFIX}{number}", type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, attributes={_ATTRIBUTE: key}
@@ -48,6 +53,6 @@ def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
 
 
 def require_not_internal(device: str) -> None:
-    """Raise UserMistake 509 if series below the path would be internal ones."""
+    """Raise UserMistake 509 if series below the path would count as internal series."""
     if is_internal(device):
         raise UserMistake(f"{device} has the node {INTERNAL_NODE}, which is reserved: use another name", code=509)

@@ -1,15 +1,17 @@
-"""Device templates: lists of series that all devices of one kind share. They are entries of the schema's catalogue.
+"""Device templates: lists of series that all devices of one kind share.
+
+Templates are entries of the schema's catalogue.
 
     create    ("template", t1) = its columns                  set    ("template on", root.sg) = t1
     activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by a write to the device
 
 A device *uses* the template that is set at or above its path if the device exists, is aligned like the template, and
-has all series of the template with their types. Use is derived from the schema, not stored. A template may be empty
-until series are added; no device uses an empty template, and activating it has no effect. Templates do not nest: a
-template cannot be set at, above or below a path on which another template is set.
+has all series of the template with their types. Whether a device uses a template is derived from the schema, not
+stored. A template may be empty until series are added; no device uses an empty template, and activating it has no
+effect. Templates do not nest: a template cannot be set at, above or below a path on which another template is set.
 
 If two nodes change templates at the same time, both statements may succeed, and the later change takes effect.
-Functions over a store; any thread.
+These functions work on a store, and any thread may call them.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeU
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
-#: A context to bind an expression whose type is needed. The type depends on neither the time nor the zone.
+#: The context for binding an expression if only its type is needed. The type depends on neither the time nor the zone.
 _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
@@ -82,7 +82,7 @@ def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
 
 
 def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
-    """Return the path patterns, and the paths of the series to which views at or below these patterns refer."""
+    """Return the path patterns, followed by the paths of the series to which views at or below matching paths refer."""
     texts = texts_of_views(catalogue)
     parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
     seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]
@@ -270,7 +270,7 @@ class ViewedSchema:
         return sorted(found)
 
     def _prefixes(self, pattern: PathPattern, more: int) -> list[str]:
-        """Return the prefixes of views' paths that the pattern matches, each extended by `more` nodes of its path."""
+        """Return the prefixes of view paths that the pattern matches, each with the next `more` nodes of its path."""
         paths = [split_path(path) for path in self._views]
         return [
             join_nodes(nodes[: count + more])

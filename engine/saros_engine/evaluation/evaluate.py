@@ -76,7 +76,7 @@ _COMPARISON = {
 
 
 def evaluate(expression: Bound, block: Block) -> Column:
-    """Return the expression's value for each row of a single block. Series functions restart with each call."""
+    """Return the value of the expression for each row of a block. Series functions restart with each call."""
     return compile_expression(expression)(block)
 
 
@@ -217,7 +217,7 @@ _Side = Callable[[Block], tuple[NumericArray | float | int, BoolArray | None]]
 
 
 def _double_side(expression: Bound) -> _Side:
-    """Compile one side of an operator to doubles. A constant stays a single number."""
+    """Compile one operand to a function that returns doubles. A constant stays a single number."""
     if isinstance(expression, Constant) and isinstance(expression.value, (int, float)):
         number = float(expression.value)
         return lambda _: (number, None)
@@ -247,7 +247,7 @@ def _may_be_zero(side: Bound) -> bool:
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
-    """Return the comparison, changed to take -0.0 as less than 0.0. Equal numbers with different signs are zeros."""
+    """Return the comparison, changed so that -0.0 is less than 0.0. Equal numbers with different signs are zeros."""
 
     def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
         values = np.asarray(function(a, b))
@@ -260,7 +260,7 @@ def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]
 
 
 def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
-    """Compile a row-by-row function of both sides; the result is null if either side is null."""
+    """Compile a function that is applied to both sides row by row. The result is null if either side is null."""
 
     def run(block: Block) -> Column:
         (a, a_valid), (b, b_valid) = left(block), right(block)
@@ -274,7 +274,10 @@ def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type
 
 
 def _number_side(expression: Bound) -> _Side:
-    """Compile one side in its type. A constant stays a single number, which NumPy converts for the comparison."""
+    """Compile one operand without changing its type.
+
+    A constant stays a single number, which NumPy converts for the comparison.
+    """
     if isinstance(expression, Constant) and isinstance(expression.value, (bool, int, float)):
         number = expression.value
         return lambda _: (number, None)
@@ -380,7 +383,10 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
 
 
 def _can_be(item: Scalar, dtype: np.dtype[Any]) -> bool:
-    """Return whether a column of the type can contain this value. For example, no integer is 2.5, no FLOAT is 0.1."""
+    """Return whether a column of the type can contain this value.
+
+    For example, no integer equals 2.5, and no FLOAT equals 0.1.
+    """
     assert isinstance(item, (int, float))
     if dtype == np.float32:
         return is_float(item)

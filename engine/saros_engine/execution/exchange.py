@@ -25,9 +25,9 @@ from saros_engine.plan.plan import ExchangeSource
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: The usual capacity of a buffer: the writer waits for the reader while at least this many bytes are buffered.
+#: The usual capacity of a buffer. The writer waits for the reader while at least this many bytes are buffered.
 BYTES_MAX = 8 << 20
-#: Small blocks are joined for the client, up to this many rows.
+#: Small blocks are joined for the client into blocks of up to this many rows.
 _ROWS_TOGETHER = 8_192
 
 
@@ -129,8 +129,8 @@ class ExchangeBuffer:
     def wait_take(self) -> Block | None:
         """Wait for the next block and return it; None at the end. Must not be called on a driver's thread.
 
-        Small blocks that are already buffered are joined, because the cost of sending each block to the client would
-        dominate.
+        Small blocks that are already buffered are joined, because sending each of them to the client would cost more
+        than the rest of the work.
         """
         if self._at_client:
             self._count_as_read()
@@ -159,7 +159,7 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """Remove the next block, and more blocks up to `rows` rows in all; return the blocks and their size in bytes.
+        """Remove the next block, and more while all have at most `rows` rows; return the blocks and their bytes.
 
         The list is empty if no block is buffered. If `to_client`, the bytes stay charged as queued until the client
         asks for the next block or leaves.
@@ -224,7 +224,7 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """An operator that returns the rows of another fragment, with a single instance, in the order of arrival."""
+    """An operator that returns the rows of another fragment, which has a single instance, in order of arrival."""
 
     def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")

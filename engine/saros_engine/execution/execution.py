@@ -3,10 +3,10 @@
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-However a query ends, the scheduler calls its listener exactly once. In this call, the view is closed, the memory
-account is reduced to the bytes in the root's buffer, and the query leaves the registry. After a normal end, the client
-can still read the rest of that buffer. If memory is so short that the buffer must be reclaimed before the client has
-read it, the client gets an error that says so.
+However a query ends, the scheduler calls its listener exactly once. The listener closes the view, reduces the memory
+account to the bytes in the root's buffer, and removes the query from the registry. After a normal end, the client can
+still read the rest of that buffer. If memory is so short that the buffer must be reclaimed before the client has read
+it, the client gets an error that says so.
 
 Thread-safe: used by the client's thread and the scheduler's.
 """
@@ -35,20 +35,20 @@ from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 
-#: All buffers of devices that wait for their turn may together take this fraction (1/n) of the query's memory. A buffer
-#: should hold about half of a device's rows when the device has its turn; if the buffers were smaller, the fragments of
-#: other devices would wait for each other.
+#: The buffers of all devices that wait for their turn may together take the nth part of the query's memory, where n is
+#: this number. A buffer should hold about half of a device's rows when the device has its turn; if the buffers were
+#: smaller, the fragments of other devices would wait for each other.
 _WAITING_SHARE = 4
 #: The capacity of a buffer that a join reads: 1.5 times the largest block, so that the next block can be produced while
 #: the join processes a block. A larger buffer would not fit in the processor's caches.
 _JOINED_BYTES = 24 << 20
-#: A plan of at most this many columns produces a block in a few milliseconds, so the client's thread, which would
+#: A plan with at most this many columns produces a block in a few milliseconds, so the client's thread, which would
 #: otherwise wait, may produce the first blocks itself.
 _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """Return the capacity of each instance's buffer in bytes; the client's buffer has the usual capacity."""
+    """Return the capacity in bytes of each instance's buffer. The client's buffer has the usual capacity."""
     if len(plan.instances) == 1:
         return [BYTES_MAX]
     dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
@@ -91,7 +91,7 @@ class QueryExecution:
         self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
-        #: A lock that is held until all resources are released. It is ten times cheaper than an event.
+        #: A lock that is held until all resources are released. A lock is ten times cheaper than an event.
         self._running = threading.Lock()
         self._running.acquire()
         self._scheduler: DriverScheduler | None = None

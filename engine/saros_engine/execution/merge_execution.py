@@ -38,7 +38,7 @@ class MergeExecution:
     def cancel(self, reason: str) -> bool:
         """End the merge; its client gets QueryKilled.
 
-        Return False if the merge had been cancelled or timed out before.
+        Return False if the merge had already been cancelled or timed out.
         """
         first = self._cause is None
         if first:
@@ -46,7 +46,7 @@ class MergeExecution:
         return first
 
     def waited_ns(self) -> int:
-        """Return the time since the start, because the client has waited since then."""
+        """Return the time since the start, because the client has waited all this time."""
         return self._clock.monotonic_ns() - self._began_ns
 
     def memory_bytes(self) -> int:

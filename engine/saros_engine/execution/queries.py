@@ -46,8 +46,8 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: A statement stops waiting for the schema this long before its timeout. If a tenth of the timeout is shorter, it stops
-#: a tenth of the timeout before.
+#: A statement stops waiting for the schema this long before its timeout. If a tenth of the timeout is shorter than
+#: this, the statement stops a tenth of the timeout before the timeout.
 _ERROR_MS_MAX = 250
 
 
@@ -94,7 +94,10 @@ class Queries:
         return TimeContext(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
     def read_point(self, session: SessionContext, limits: ReadLimits = NO_LIMITS) -> ReadPoint:
-        """Return a read point for the session's next read; it is extended as the scope of the read becomes known."""
+        """Return a read point for the session's next read.
+
+        The point is extended as the scope of the read becomes known.
+        """
         if session.point is not None:
             return session.point
         point = self._store.read_point(session.consistency, session.horizon, self._deadline_of(limits))
@@ -116,7 +119,7 @@ class Queries:
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
         """Wait until the schema below path patterns is as new as the point requires.
 
-        This includes the schema of the series to which views below the patterns refer.
+        The wait includes the schema of the series to which views below the patterns refer.
         """
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
@@ -201,7 +204,10 @@ class Queries:
         return execution
 
     def _view(self, plan: QueryPlan, point: ReadPoint) -> ReadView:
-        """Return the view that a plan reads. The plan's sources are needed only if the read point is not settled."""
+        """Return the view that a plan reads.
+
+        The sources of the plan are needed only if the read point is not settled (complete).
+        """
         if point.picture is not None:
             return point.picture()
         return self._store.view(point, None if point.settled else plan.sources)

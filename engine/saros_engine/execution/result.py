@@ -50,7 +50,7 @@ class Result:
         self.fields = tuple(fields)
         self.timed = timed
         self.has_rows = rows is not None
-        #: The number of written points or changed objects; -1 for queries.
+        #: The number of points or objects that were changed; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
         #: The stopwatch to stop when all rows are read, or None if the statement is not timed.

@@ -122,7 +122,7 @@ def _big_endian(numbers: NumericArray) -> TextArray:
 
 
 def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Column:
-    """Convert a column to or from DATE. The numbers in null rows may be arbitrary."""
+    """Convert a column to or from DATE. In null rows, the numbers may be arbitrary."""
     numbers = column.numbers if column.valid is None else np.where(column.valid, column.numbers, _ANY_DAY)
     if column.type is DataType.TIMESTAMP:
         times = numbers if column.valid is None else np.where(column.valid, numbers, 0)
@@ -222,7 +222,10 @@ def _offender(texts: Arrow, kind: Arrow) -> int:
 
 
 def rounded(column: Column, decimals: int) -> Column:
-    """Round a column of floats to `decimals` places, halves up; values with fewer decimals are unchanged."""
+    """Round a column of floats to `decimals` places, with halves rounded up.
+
+    Values with fewer decimals are unchanged.
+    """
     values = column.numbers.astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = values * 10.0**decimals

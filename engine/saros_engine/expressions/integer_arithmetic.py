@@ -22,7 +22,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Float64Array, Int64Array, NumericArray
 
 _MIN = -(1 << 63)
-#: Half of the difference between a wrapped-around INT64 and the exact number.
+#: Half of the difference between an INT64 that has wrapped around and the exact number.
 _WRAPPED = 2.0**63
 
 
@@ -159,6 +159,6 @@ def _type_of(values: NumericArray) -> DataType:
 
 
 def _inside(number: object) -> str:
-    """Format a number that follows an operator."""
+    """Return the text of a number that follows an operator."""
     text = str(number)
     return f"({text})" if text.startswith("-") else text

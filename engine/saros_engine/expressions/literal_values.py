@@ -1,4 +1,4 @@
-"""Conversion of INSERT's literals to columns of a series' type. Pure: any thread."""
+"""Convert the literals of an INSERT to a column with the type of the series. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def inferred_type(literals: Sequence[Literal]) -> DataType | None:
 def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
-    """Convert the values to a column, with null for values that do not fit; also return a text about these values.
+    """Convert the values to a column, with null for values that do not fit; also return a text about these misfits.
 
-    An error message has this text after the name of the column. It is None if all values fit.
+    An error message has this text after the name of the column. If all values fit, the text is None.
     """
     values: list[Scalar] = []
     unfit: list[int] = []

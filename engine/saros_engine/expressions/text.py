@@ -1,4 +1,4 @@
-"""Text columns through Arrow's kernels: comparison, order, matching.
+"""Operations on text columns with Arrow's kernels: comparison, order, matching.
 
 Matching takes time linear in the text for every pattern, because Arrow uses RE2. Comparison is by bytes, which for
 UTF-8 is the order of code points. `saros_storage.base.text_conversion` converts other types to text.
@@ -61,7 +61,8 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
     The distance is the difference of the first characters that differ, or of the lengths if no characters differ.
 
-    The difference is negative if the left text sorts first. Like Java's `compareTo`, but by code points.
+    The difference is negative if the left text sorts first. The result is that of Java's `compareTo`, except that
+    characters are code points.
     """
     compute = arrow_compute()
     texts = [text_to_arrow(left), text_to_arrow(right)]
@@ -91,7 +92,7 @@ def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, I
 
 
 def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
-    """Return the UTF-8 characters that begin at `at` as code points; int32."""
+    """Return the code points (int32) of the UTF-8 characters that begin at the offsets `at`."""
     lead = data[at].astype(np.int32)
     following = (lead >= 0xC0).astype(np.int32) + (lead >= 0xE0) + (lead >= 0xF0)
     points = np.where(following == 0, lead, lead & (0x3F >> following))
@@ -102,7 +103,10 @@ def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
 
 
 def text_ranks(text: TextArray) -> Int64Array:
-    """Return one number per text that sorts like the text; equal texts have equal numbers."""
+    """Return one number per text.
+
+    The numbers sort in the same order as the texts, and equal texts have equal numbers.
+    """
     if len(text) == 0:
         return np.empty(0, np.int64)
     ranks = arrow_compute().rank(text_to_arrow(text, binary=True), "ascending", tiebreaker="dense")
@@ -126,10 +130,11 @@ _WILDCARDS = {"%": ".*", "_": "."}
 def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
     """Convert a pattern of LIKE [ESCAPE] for `match_text`; also return whether it became a regular expression.
 
-    Arrow's LIKE always uses the backslash as escape, and mistakes an escaped backslash for two backslashes if it only
-    compares a prefix or a suffix. A pattern with a backslash or an escape therefore becomes a regular expression.
+    Arrow's LIKE always uses the backslash as the escape. If a pattern only requires a prefix or a suffix, Arrow takes
+    an escaped backslash for two backslashes. A pattern with a backslash or an escape therefore becomes a regular
+    expression.
 
-    Raises UserMistake 701 if the escape precedes any other character.
+    Raises UserMistake 701 if the escape precedes a character other than `%`, `_` and the escape.
     """
     if "\\" not in pattern and (escape is None or escape not in pattern):
         return pattern, False

@@ -1,4 +1,4 @@
-"""Conversion between TIMESTAMP and text or DATE, in a time zone. Ticks are in the instance's unit.
+"""Conversion between TIMESTAMP and text or DATE, in a time zone. A tick is one time unit of the database.
 
     ticks -> text   1970-01-01T00:00   1970-01-01T08:00:01.500       local time; seconds and fraction only if not 0
     ticks -> DATE   the local day
@@ -79,7 +79,10 @@ def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array
 
 
 def times_of_texts(texts: list[str | None], zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the ticks of the time in each text; 0 for None. Raises UserMistake 701 for a text that is not a time."""
+    """Return the ticks of the time in each text, and 0 for None.
+
+    Raises UserMistake 701 for a text that is not a time.
+    """
     known: dict[str | None, int] = {None: 0}
     for text in texts:
         if text is not None and text not in known:

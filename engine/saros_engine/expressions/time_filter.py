@@ -108,7 +108,7 @@ def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange
 
 
 def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
-    """Return the time range of a DELETE. Raises SemanticError if its condition does not only compare time."""
+    """Return the time range of a DELETE. Raises SemanticError if its condition compares anything but time."""
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
@@ -147,7 +147,7 @@ def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
 
 
 def time_ranges(where: Expression, moment: TimeContext) -> list[TimeRange] | None:
-    """Return the ranges, possibly overlapping, of a condition that only compares time; None for other conditions."""
+    """Return the time ranges, which may overlap, of a condition that only compares time; None for other conditions."""
     match where:
         case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right):
             some, others = time_ranges(left, moment), time_ranges(right, moment)

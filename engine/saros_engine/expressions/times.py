@@ -1,4 +1,4 @@
-"""Convert times between text and ticks in a time zone, and durations to ticks. A tick is one unit (ms, us, ns).
+"""Convert texts to ticks and ticks to texts in a time zone, and durations to ticks. A tick is one unit (ms, us, ns).
 
     2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...+08   ...Z   -> ticks since the epoch, UTC
 

@@ -1,4 +1,4 @@
-"""User-defined functions and triggers. Their modules are installed by an administrator.
+"""User-defined functions and triggers. An administrator installs the modules of extensions.
 
 interface     defines the contract for such modules; users import it as `saros.extensions`
 installed     loads the definitions that entry points name

@@ -1,4 +1,4 @@
-"""Adapt user-defined aggregates to the engine. They are called once per window, and never once per row.
+"""Adapt user-defined aggregates to the engine. A user-defined aggregate is called once per window, never once per row.
 
 Immutable: any thread.
 """
@@ -91,7 +91,7 @@ class OwnAggregate(Aggregate):
             if len(state) != len(self._types):
                 raise ValueError(f"a state has {len(state)} values instead of the declared {len(self._types)}")
             for type_, value in zip(self._types, state, strict=True):
-                Column.of(type_, [value])  # raises if the value does not fit
+                Column.of(type_, [value])  # raises an error if the value does not fit
             return state
 
         return guarded(f"aggregate {self.name}", self._definition.hint, where, checked)
