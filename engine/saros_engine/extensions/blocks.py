@@ -1,6 +1,6 @@
 """Convert between the engine's columns and the arrays of extensions, and check the arrays that extensions return.
 
-Pure, except for the calls made by `guarded`: any thread.
+Pure, except that `guarded` calls user code: any thread.
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _
 
 
 def named_rows(first: int, times: Sequence[int] | NumericArray) -> str:
-    """Describe rows of a block for an error message: their numbers (from 0) and their times."""
+    """Return the numbers (from 0) and the times of rows of a block, as text for an error message."""
     count = len(times)
     return f"in rows {first} to {first + count - 1} (times {int(times[0])} to {int(times[-1])})"

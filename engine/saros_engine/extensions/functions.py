@@ -102,7 +102,7 @@ def _size_of(state: object, depth: int = 0) -> int:
         raise TypeError(f"its state is nested deeper than {_STATE_DEPTH_MAX} levels")
     match state:
         case np.ndarray():
-            # A view keeps the whole underlying array alive, so that array's size counts.
+            # A view keeps the whole underlying array alive, so the size of this array counts.
             return int(state.nbytes if state.base is None else getattr(state.base, "nbytes", state.nbytes))
         case None | bool() | int() | float() | str() | bytes() | np.generic():
             return sys.getsizeof(state)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FUNCTIONS, TRIGGERS = "saros.functions", "saros.triggers"
 #: IoTDB's UDF_LOAD_CLASS_ERROR and TRIGGER_LOAD_CLASS_ERROR.
 _CODES = {FUNCTIONS: 1200, TRIGGERS: 1303}
-#: The number of cached entry points (more than packages define), and the number of names that an error lists.
+#: The number of entry points to cache (more than packages define), and the number of names that an error message lists.
 _KEPT, _LISTED = 1_024, 20
 
 
@@ -59,7 +59,7 @@ def check_installed(group: str, entry: str) -> None:
 
 @lru_cache(_KEPT)
 def _installed(group: str, entry: str) -> object:
-    from importlib.metadata import entry_points  # slow, because it imports the email package
+    from importlib.metadata import entry_points  # this import is slow, because it imports the email package
 
     found = {point.value: point for point in entry_points(group=group, name=entry)}
     if len(found) == 1:

@@ -29,8 +29,8 @@ NUMBERS = NUMERIC_TYPES
 TEXTS = STRING_TYPES
 ANY = frozenset(DataType)
 
-#: An array with a value per row, and a mask of the rows that have a value (None: all rows). Texts are arrays of
-#: objects.
+#: An array with one value per row, and a mask that is true for the rows that have a value (None: all rows). Texts are
+#: arrays of objects.
 Answer = tuple[NumericArray, BoolArray | None]
 
 
@@ -68,7 +68,7 @@ class ScalarFunction(msgspec.Struct, frozen=True, kw_only=True):
     evaluate: Callable[[Rows], Answer]
     #: The keys of the attributes that a call may have.
     attributes: Sequence[str] = ()
-    #: Text appended to the error of a failed call.
+    #: A text that is appended to the error message if a call fails.
     hint: str = ""
 
 
@@ -92,15 +92,16 @@ class SeriesFunction(msgspec.Struct, frozen=True, kw_only=True):
 class AggregateFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that computes one value from all rows, or one value for each window from the rows of that window.
 
-    A state is a tuple of values of the types in `state`, and represents all rows that it was made from. Rows may be
-    split anywhere; the states of the parts are merged in time order. If there are no rows at all, the result is null.
+    A state is a tuple of values of the types in `state`, and represents all rows that it was made from. The rows may be
+    split into parts at any point. The states of the parts are merged in time order. If there are no rows at all, the
+    result is null.
     """
 
     arguments: Sequence[frozenset[DataType]]
     result: DataType
     #: The types of a state's values.
     state: Sequence[DataType]
-    #: Returns the state that represents some rows.
+    #: Returns the state that represents the given rows.
     accumulate: Callable[[Rows], Sequence[Scalar]]
     #: Merges several states into one; they are passed as columns, with one state per row.
     merge: Callable[[Sequence[Values]], Sequence[Scalar]]
@@ -116,7 +117,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
     #: The name of the trigger in this database, and its attributes.
     trigger: str
     attributes: Mapping[str, str]
-    #: True if the points have not been written yet.
+    #: True if the points of the batch have not been written yet.
     before: bool
     device: str
     times: Int64Array
@@ -131,13 +132,13 @@ class Refused(Exception):
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """A definition of a trigger; `fire` is called once per batch.
 
-    A BEFORE trigger runs on the writer's thread. If it raises an exception, the batch is refused. It may be called
-    again for the same batch. An AFTER trigger runs on a separate thread after the batch is written. Its exceptions are
-    counted and logged.
+    A BEFORE trigger runs on the writer's thread. If it raises an exception, the batch is refused. A BEFORE trigger may
+    be called several times for the same batch. An AFTER trigger runs on a separate thread after the batch is written.
+    Exceptions of AFTER triggers are counted and logged.
     """
 
     fire: Callable[[Batch], None]
-    #: Called by CREATE TRIGGER; raises ValueError for unsuitable attributes.
+    #: CREATE TRIGGER calls this function, which raises ValueError for unsuitable attributes.
     check: Callable[[Mapping[str, str]], object] = msgspec.field(default=lambda _: None)
 
 

@@ -46,7 +46,7 @@ _LIBRARY_FUNCTIONS = frozenset(
 
 
 class RegisteredFunction(msgspec.Struct, frozen=True):
-    """A registered function: its name as written, and its entry point."""
+    """A registered function: its name as written in CREATE FUNCTION, and its entry point."""
 
     name: str
     entry: str
@@ -64,9 +64,9 @@ def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
 
 
 def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the schema change of CREATE FUNCTION, or none for a function of IoTDB's library, which is built in.
+    """Return the schema change of CREATE FUNCTION. A function of IoTDB's library is built in and needs none.
 
-    Raises UserMistake 2081 if the name is taken, 1200 if the entry point is not installed here.
+    Raises UserMistake 2081 if the name is taken, and 1200 if the entry point is not installed on this node.
     """
     name = statement.name
     if is_built_in(name):
@@ -81,7 +81,7 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the schema change of DROP FUNCTION, or none for a function of IoTDB's library. Raises UserMistake 2082."""
+    """Return the schema change of DROP FUNCTION. A function of IoTDB's library needs none. Raises UserMistake 2082."""
     if catalogue.get(KIND, name.upper()) is None:
         if name.lower() in _LIBRARY_FUNCTIONS:
             return []

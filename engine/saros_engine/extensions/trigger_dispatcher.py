@@ -3,9 +3,9 @@
     writer --submit--> waiting (bounded in bytes) --thread, one by one--> call
 
 A batch is written before it is submitted, so a failure here neither undoes the write nor reaches the writer. If the
-queue is full, the writer waits for at most PATIENCE_SECONDS, and then drops the call for its batch. After that, writers
-drop their calls without waiting until the thread has finished a call. Dropped and failed calls are counted per trigger.
-Queued calls are lost if the process is killed; `close` waits at most CLOSING_SECONDS for them.
+queue is full, the writer waits for at most PATIENCE_SECONDS, and then drops the call for its batch. After that, until
+the thread has finished a call, writers drop their calls without waiting. Dropped and failed calls are counted per
+trigger. Queued calls are lost if the process is killed; `close` waits at most CLOSING_SECONDS for them.
 
 Thread-safe.
 """
@@ -48,7 +48,7 @@ class TriggerDispatcher:
         self._changed = threading.Condition()
         #: Queue of (trigger, bytes, call).
         self._waiting: deque[tuple[str, int, Callable[[], None]]] = deque()
-        #: Bytes of the queued calls and the running call.
+        #: The bytes of the batches of all queued calls and of the running call.
         self._bytes = 0
         #: True if a writer has waited in vain, and the thread has not finished a call since then.
         self._stuck = False
@@ -57,7 +57,10 @@ class TriggerDispatcher:
         self._fired: dict[str, Fired] = {}
 
     def submit(self, trigger: str, nbytes: int, call: Callable[[], None]) -> None:
-        """Queue a call, waiting for room up to PATIENCE_SECONDS. A call larger than the limit needs an empty queue."""
+        """Queue a call; wait for at most PATIENCE_SECONDS until the queue has room.
+
+        A call larger than the limit needs an empty queue.
+        """
         with self._changed:
             if not self._has_room(nbytes) and not self._stuck and not self._closing:
                 self._stuck = not self._changed.wait_for(
@@ -77,7 +80,7 @@ class TriggerDispatcher:
         return not self._bytes or self._bytes + nbytes <= WAITING_BYTES_MAX
 
     def fired(self, trigger: str) -> Fired:
-        """Return the counters of a trigger."""
+        """Return the counters of the calls of a trigger."""
         with self._changed:
             return self._fired.get(trigger, Fired())
 

@@ -4,8 +4,8 @@
 
     tablet --firing--> None, nearly always; otherwise   before() -> the store writes the tablet -> after()
 
-A trigger fires on the node that receives the write, once per batch and not once per row. It gets the measurements that
-its path matches. Files that are loaded, synchronised or restored fire no trigger.
+A trigger fires on the node that receives the write, once per batch and not once per row. A trigger gets the
+measurements that its path matches. Loading, synchronising or restoring files fires no trigger.
 
 Thread-safe.
 """
@@ -39,7 +39,7 @@ _SHAPES_MAX = 10_000
 
 
 class RegisteredTrigger(msgspec.Struct, frozen=True):
-    """A trigger as stored in the catalogue."""
+    """A trigger in the form in which the catalogue stores it."""
 
     name: str
     before: bool
@@ -103,7 +103,7 @@ class Firing(msgspec.Struct, frozen=True):
     def before(self) -> None:
         """Call the BEFORE triggers.
 
-        Raises UserMistake 1302 if a trigger refuses the batch or fails, 1303 if a trigger is not installed on this
+        Raises UserMistake 1302 if a trigger refuses the batch or fails, and 1303 if a trigger is not installed on this
         node.
         """
         for trigger, numbers in self.triggers:

@@ -20,7 +20,7 @@ States = list[Column]
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """The rows to aggregate: the values of the arguments, and the times of the rows."""
+    """The rows to aggregate: the values of the arguments in each row, and the times of the rows."""
 
     columns: Sequence[Column]
     time: Column
@@ -69,11 +69,11 @@ class Aggregate:
         raise NotImplementedError
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """Merge each slice of states into one state; the states of a slice are in time order."""
+        """Merge the states of each slice, which are in time order, into one state."""
         raise NotImplementedError
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """Merge each slice of states into one state; the states of a slice belong to different series."""
+        """Merge the states of each slice, which belong to different series, into one state."""
         return self.merge(states, slices)
 
     def final(self, states: Sequence[Column]) -> Column:
@@ -86,7 +86,7 @@ class Aggregate:
 
 
 def nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
-    """Return a column that is null where no value is present."""
+    """Return a column that is null in the rows where no value is present."""
     return Column(type_, values, None if present.all() else present)
 
 

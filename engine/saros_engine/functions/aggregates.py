@@ -1,4 +1,4 @@
-"""The aggregate functions whose state is a few plain columns: `BASIC_AGGREGATES`.
+"""The aggregate functions whose state consists of a few simple columns: `BASIC_AGGREGATES`.
 
 An aggregate is three pure functions over columns, so it works in the same way on rows, on states received from other
 nodes, and on stored statistics:
@@ -7,10 +7,10 @@ nodes, and on stored statistics:
     merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
     final     states                           -> values
 
-A state is a row of columns (`state_types`), and states are sent as blocks. The state of an empty set of rows is null (0
-for counts), and merging it changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme skip NaN
-unless all values are NaN. If min, max or extreme is zero, it is always 0.0, since statistics may contain 0.0 or -0.0.
-Without rows, `count` is 0 and all other results are null.
+A state is a row of columns (`state_types`), and states are sent as blocks. The state of no rows is null (0 for counts),
+and merging this state into another one changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme
+skip NaN unless all values are NaN. If min, max or extreme is zero, it is always 0.0, since statistics may contain 0.0
+or -0.0. Without rows, `count` is 0 and all other results are null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time
@@ -49,7 +49,7 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 
 def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Return, for each slice, the positions of the first smallest and the first largest value; -1 if all are null."""
+    """Return for each slice the positions of the first smallest and the first largest value; -1 if all are null."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
     return extremes_of(column, slices)
@@ -70,7 +70,7 @@ class _Count(Aggregate):
         return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        # A join of the windows of different fragments may have replaced missing counts by nulls.
+        # When the windows of different fragments were joined, nulls may have replaced missing counts.
         counts = np.where(states[0].present, states[0].numbers, 0)
         return [Column(DataType.INT64, prefix_sums(counts, slices))]
 
@@ -145,7 +145,7 @@ def _total(statistics: SpanStatistics) -> Column:
 
 
 class _Extremum(Aggregate):
-    """min_value, max_value and extreme: the state is a value, so every row is already a state."""
+    """min_value, max_value and extreme: the state is one value, so each row can be used as a state."""
 
     arguments = (_ORDERED,)
     summarised = NUMERIC_TYPES
@@ -172,7 +172,10 @@ class _Extremum(Aggregate):
 
 
 class _Extreme(_Extremum):
-    """extreme: the value furthest from zero. If two values are equally far, it is the positive one."""
+    """extreme: the value furthest from zero.
+
+    If two values are equally far from zero, the result is the positive one.
+    """
 
     arguments = (NUMERIC_TYPES,)
 
@@ -180,7 +183,7 @@ class _Extreme(_Extremum):
         least, most = _extremes(states[0], slices)
         if len(states[0]):
             values = states[0].numbers
-            # Compare min < -max rather than |min| > max, since -max cannot overflow, and |min| can.
+            # Compare min < -max rather than |min| > max, since |min| can overflow, and -max cannot.
             further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
             most = np.where(further, least, most)
         return [pick(states[0], most)]
@@ -266,7 +269,10 @@ class _TimeEdge(Aggregate):
 
 
 class _Duration(Aggregate):
-    """time_duration: the last time minus the first time. `final` raises UserMistake 750 if it does not fit INT64."""
+    """time_duration: the last time minus the first time.
+
+    `final` raises UserMistake 750 if the difference does not fit INT64.
+    """
 
     result = DataType.INT64
     summarised = frozenset(DataType)

@@ -1,9 +1,9 @@
 """COUNT_IF(condition, threshold): the number of sufficiently long runs of rows that satisfy a condition.
 
-The threshold is compared with the length of a run, as in `keep >= threshold`. The state of some rows consists of the
-lengths of the runs at their beginning and at their end, which other rows may still extend, and of the number of counted
-runs in between. If nothing breaks the run at the beginning (`broken` is false), all rows form this run, and there is no
-run at the end. A null breaks a run unless nulls are ignored.
+The threshold is compared with the length of a run, as in `keep >= threshold`. The state of some rows has the lengths of
+the runs at their beginning and at their end, because other rows may extend these, and the number of counted runs in
+between. If nothing breaks the run at the beginning (`broken` is false), all rows form this run, and there is no run at
+the end. A null breaks a run unless nulls are ignored.
 
 Pure: any thread.
 """
@@ -77,7 +77,10 @@ class CountIf(Aggregate):
             raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false, not {flag!r}")
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """See `Aggregate.partial`. Each row is turned into a state, which is a run of length one or a break."""
+        """See `Aggregate.partial`.
+
+        Each row is turned into a state that consists of a run of length one, or of a break.
+        """
         column = rows.columns[0]
         holds = column.numbers & column.present
         breaks = ~holds if not self._ignore_null else ~column.numbers & column.present
@@ -90,7 +93,7 @@ class CountIf(Aggregate):
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """See `Aggregate.merge_series`. No run continues in another series."""
+        """See `Aggregate.merge_series`. A run in one series does not continue in another series."""
         nothing = np.zeros(len(slices), np.int64)
         counts = prefix_sums(self.final(states).numbers, slices)
         broken = np.ones(len(slices), np.bool_)

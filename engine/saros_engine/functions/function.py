@@ -1,8 +1,8 @@
 """Functions that SELECT and WHERE can call, and the checks of their arguments and attributes.
 
 Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made with
-`declared` if its signature covers all checks, and otherwise with `Function`. Functions that generate points, whose
-times need not be those of the input, are in `transforms`.
+`declared` if the signature states all that must be checked, and otherwise with `Function`. Functions that generate
+points, whose times need not be those of the input, are in `transforms`.
 
 Pure data: any thread.
 """
@@ -40,17 +40,21 @@ class Function(msgspec.Struct, frozen=True):
 
     name: str
     kind: FunctionKind
-    #: A function from argument types and attributes to the result type; raises UserMistake if these are not accepted.
+    #: A function from argument types and attributes to the result type. If they are not accepted, it raises
+    #: UserMistake.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
     #: A function that makes the evaluator that one operator uses for a call.
     make: Callable[[FunctionCall], Evaluator]
-    #: True if a result may overflow its integer type, which is an error (750).
+    #: True if a result may overflow its integer type. Such an overflow is an error (750).
     overflows: bool = False
     #: Alternative names of the function in SQL; messages show `name`.
     aliases: tuple[str, ...] = ()
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
+        """Return the result type for arguments of `types`.
+
+        Raises UserMistake 701, whose message names the accepted types.
+        """
         return self.result_type(types, dict(attributes))
 
 
@@ -65,7 +69,7 @@ def declared(
     overflows: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Function:
-    """Return a function whose signature covers all checks of its arguments.
+    """Return a function whose signature states all that must be checked.
 
     `arguments` lists the types that each argument may have; the last `optional` arguments may be missing. `attributes`
     lists the required attributes. `result` is None if it is the type of the first argument.

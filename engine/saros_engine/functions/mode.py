@@ -1,7 +1,8 @@
-"""MODE: the most frequent value, or among equally frequent values the one that occurs first.
+"""MODE: the most frequent value. If several values are equally frequent, it is the value that occurs first.
 
-A state is a BLOB. It contains the number of distinct values, the count and the first time of each value, and the values
-themselves (numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.
+A state is a BLOB. The state contains the number of distinct values, the count and the first time of each value, and the
+values themselves (numbers in memory layout; text as offsets and bytes). The size of the state grows with the number of
+distinct values.
 
 Pure: any thread.
 """
@@ -77,7 +78,7 @@ def _merge_counts(counts: Int64Array, times: Int64Array, values: Column) -> _Cou
     if values.type.is_text:
         keys = text_ranks(values.text)
     elif values.numbers.dtype.kind == "f":
-        # Values are compared by their bits, so that NaN is one value; adding zero turns -0.0 into 0.0.
+        # Values are compared by their bits, so NaN is one value. Adding zero turns -0.0 into 0.0.
         keys = (values.numbers.astype(np.float64) + 0.0).view(np.int64)
     else:
         keys = values.numbers.astype(np.int64)

@@ -32,9 +32,10 @@ from saros_storage.read.row_ranges import RowRanges, doubles_of, mask_of
 _WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 #: Infinities and NaN propagate without warnings.
 _QUIET = np.errstate(all="ignore")
-#: The number of rows that are copied at once. Overlapping slices may have far more rows in all than the column.
+#: The number of rows that are copied at once. If slices overlap, all slices together may have far more rows than the
+#: column.
 _ROWS_AT_ONCE = 1 << 20
-#: A series is taken as constant, except for rounding errors, if its spread relative to its mean is at most this.
+#: If the spread of a series relative to its mean is at most this, it is taken as constant except for rounding errors.
 _ROUNDING = 2.0**-50
 
 
@@ -152,7 +153,10 @@ class _Pairs(Aggregate):
 
 
 class _Total:
-    """A function that sums values over the rows of each slice. `rows` has the rows of all slices, slice by slice."""
+    """A function that sums values over the rows of each slice.
+
+    `rows` has the rows of each slice, one slice after the other.
+    """
 
     def __init__(self, rows: Int64Array, owner: Int64Array, slices: int) -> None:
         self.rows = rows
@@ -191,7 +195,7 @@ def _state(counts: Int64Array, *numbers: Float64Array) -> States:
 
 
 def _numbers(states: Sequence[Column]) -> tuple[Int64Array, list[Float64Array]]:
-    """Return the counts and the other numbers of the states; all are 0 for states without rows."""
+    """Return the counts and the other numbers of the states; for a state without rows, all are 0."""
     counts = np.where(states[0].present, states[0].numbers, 0)
     return counts, [np.where(counts > 0, column.numbers, 0.0) for column in states[1:]]
 

@@ -2,27 +2,28 @@
 
     [{"distance":0.04,"startTime":2,"endTime":9}, ...]        one part for each match, in ascending order of time
 
-DTW_MATCH computes the dynamic time warping distance between the pattern and each run of as many points. As in IoTDB,
-the first value of the run counts as equal to the first value of the pattern, unless the pattern has only one value.
+DTW_MATCH computes the dynamic time warping distance between the pattern and each run of points of the same length. As
+in IoTDB, the first value of the run counts as equal to the first value of the pattern, unless the pattern has only one
+value.
 
 PATTERN_MATCH compares shapes at any scale. The series and the pattern are cut into sections where they turn
-(`_sections`). A match is a run with the pattern's number of sections. At least half of its sections have the same
-direction as the section of the pattern in the same place. The distance of a match is the sum, over the sections of the
-match, of
+(`_sections`). A match is a run with the pattern's number of sections. At least half of the sections of a match have the
+same direction as the section of the pattern at the same position. The distance of a match is the sum, over the sections
+of the match, of
 
     the mean difference of points, with both sections scaled to height 1 and moved to begin at 0
     + log(a)^2 + log(b)^2, where a and b are how much more the section is stretched in time and in value than the match
 
 The stretching of the match is measured on its inner sections. The first and the last section are then cut to the length
-of the first and the last section of the pattern at this scale. If no shape matches, the result is the result of
+of the first and the last section of the pattern at this scale. If no shape matches, PATTERN_MATCH returns the result of
 DTW_MATCH.
 
 A state is a BLOB of all points, as (time, value). GROUP BY LEVEL puts points of different series together; they are
 separated by a point whose value is NaN, and no match contains points of two series.
 
 Source: M. Mannino, A. Abouzied, Expressive Time Series Querying with Hand-Drawn Scale-Free Sketches, 2018, and IoTDB's
-`library-udf`, which ignores the last inner section when it measures how much the match is stretched in value. If no
-section is left, the match counts as not stretched in value.
+`library-udf`, which ignores the last inner section when it measures how much the match is stretched in value. If this
+leaves no section, the values of the match count as not stretched.
 
 Pure: any thread.
 """
@@ -46,9 +47,10 @@ from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64
 from saros_storage.read.row_ranges import RowRanges
 
 _POINT = np.dtype([("time", np.int64), ("value", np.float64)])
-#: The maximum number of points in a window or group: each takes 16 bytes of memory, and all are sent as one value.
+#: The maximum number of points in a window or group. Each point takes 16 bytes of memory, and all are sent as one
+#: value.
 _POINTS_MAX = 1 << 20
-#: The maximum of the number of points times the square of the pattern's length.
+#: The maximum product of the number of points and the square of the pattern's length.
 _WARPING_MAX = 1 << 29
 #: The number of runs of points that are compared with the pattern at the same time.
 _TOGETHER = 1 << 14
@@ -56,11 +58,11 @@ _TOGETHER = 1 << 14
 _WIDTH, _HEIGHT = 1000.0, 500.0
 #: A section must be higher than this fraction of the curve's height before the next section may begin.
 _SECTION_SHARE = 0.01
-#: The largest fraction of the sections of a match whose direction may differ from the pattern's.
+#: The largest fraction of a match's sections that may differ in direction from the sections of the pattern.
 _OTHER_SHARE = 0.5
 
 
-#: The numbers of decimals of distances between shapes and of distances between runs of points.
+#: The number of decimals in a distance between shapes, and in a distance between runs of points.
 _SHAPE_DECIMALS, _WARPED_DECIMALS = 2, 6
 #: The times and the values of a series.
 _Curve = tuple[Int64Array, Float64Array]
@@ -209,7 +211,7 @@ def _bounds(slices: RowRanges) -> list[tuple[int, int]]:
 
 
 def _bytes(value: object) -> bytes:
-    """Return the bytes of a state; a null state has none."""
+    """Return the bytes of a state. A null state has no bytes."""
     return value if isinstance(value, bytes) else b""
 
 
@@ -231,7 +233,7 @@ def _warping_distances(values: Float64Array, pattern: Float64Array) -> npt.NDArr
 
 
 def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
-    """Return, for each run (a column of `runs`), the least cost of a path from its first values to its last values.
+    """For each run (a column of `runs`), return the least cost of a path from its first values to its last values.
 
     Every path begins with a diagonal step.
     """
@@ -252,7 +254,7 @@ def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
 class _Sections(msgspec.Struct, frozen=True):
     """A curve, and the sections into which it is cut; neighbouring sections share a point.
 
-    `signs` is 1 for a section that rises, -1 for one that falls, and 0 for a first section that begins level.
+    `signs` is 1 for a section that rises, -1 for a section that falls, and 0 if the first section begins level.
     """
 
     x: Float64Array
@@ -301,7 +303,7 @@ def _sections(x: Float64Array, y: Float64Array) -> _Sections:
 
 
 def _same_way(curve: _Sections, wanted: _Sections, runs: int) -> BoolArray:
-    """Return, for each run of sections, whether at least half of its sections have the direction of the pattern's."""
+    """Return for each run of sections whether at least half of them have the same direction as in the pattern."""
     ways = np.lib.stride_tricks.sliding_window_view(curve.signs, len(wanted))[:runs]
     others = ((wanted.signs != 0) & (ways != wanted.signs)).sum(axis=1)
     return np.asarray(others / len(wanted) <= _OTHER_SHARE)
@@ -337,7 +339,10 @@ def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Fl
 
 
 def _scales(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Float64Array]:
-    """Return how much longer and higher each run is than the pattern, both without their first and last section."""
+    """Return how much longer and higher each run is than the pattern.
+
+    The first and the last section of both are ignored.
+    """
     low, high = (1, len(wanted) - 2) if len(wanted) > 2 else (0, len(wanted) - 1)
 
     def length(of: _Sections, first: Int64Array) -> Float64Array:
@@ -377,7 +382,7 @@ def _first_at_least(x: Float64Array, starts: Int64Array, width: Float64Array) ->
 def _differences(
     y: Float64Array, starts: Int64Array, stops: Int64Array, own: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the heights of stretches of a curve, and their mean differences from a section of the pattern.
+    """Return the height of each stretch of a curve, and its mean difference from a section of the pattern.
 
     Each point of a stretch is compared with the pattern's point at the same relative position.
     """

@@ -6,7 +6,8 @@ result is split at the separators:
 
     a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      split at ⟨, |, ⟩:  before a,  new +,  old -,  after b, ...
 
-REGEXMATCH is null for a row without a match, and REGEXSPLIT for a row without the requested part. Pure: any thread.
+REGEXMATCH returns null for a row without a match. REGEXSPLIT returns null for a row without the requested part. Pure:
+any thread.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _check_signs(texts: Arrow, name: str) -> None:
 
 
 def _flat(lists: Arrow) -> tuple[Arrow, Int64Array]:
-    """Return the parts of all rows, one row after the other, and the start of each row's parts."""
+    """Return the parts of all rows, one row after the other, and the position at which the parts of each row start."""
     return lists.flatten(), np.asarray(lists.offsets, np.int64) - lists.offsets[0].as_py()
 
 
@@ -201,7 +202,7 @@ def _make_regexsplit(call: FunctionCall) -> Evaluator:
 
 
 def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
-    """Return the number of parts per row, not counting trailing empty parts (as in Java); 1 if there is no match."""
+    """Return the number of parts in each row, without empty parts at its end (as in Java); 1 if there is no match."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts) + 1
     place[np.diff(parts.offsets) == 0] = 0

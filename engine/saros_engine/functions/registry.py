@@ -79,7 +79,10 @@ def state_types(call: AggregateCall) -> tuple[DataType, ...]:
 
 
 def uses_summaries(call: AggregateCall) -> bool:
-    """Return whether statistics can answer the call: its argument must be a plain column of a supported type."""
+    """Return whether statistics can answer the call.
+
+    For this, its argument must be a single column of a supported type.
+    """
     summarised = _function_of(call).summarised
     if summarised is None or len(call.arguments) != 1:
         return False

@@ -1,4 +1,4 @@
-"""Scalar functions: the result for a row depends on that row's arguments only. The table is `SCALAR_FUNCTIONS`.
+"""Scalar functions: the result for a row depends only on the arguments in this row. The table is `SCALAR_FUNCTIONS`.
 
 Names, arguments and attributes are the same as in IoTDB. Lengths of texts count characters (code points), and positions
 in SUBSTRING begin at 1.
@@ -47,7 +47,7 @@ from saros_storage.base.types import (
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
-#: Ten to the power of an exponent below the negative of this number is zero as a DOUBLE.
+#: If an exponent is below the negative of this number, ten to its power is zero as a DOUBLE.
 _PLACES_MAX = 400
 
 
@@ -72,7 +72,7 @@ def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _power_of_ten(exponent: float) -> float:
-    """Return 10 to the power of the truncated exponent; infinity or zero beyond the range of DOUBLE."""
+    """Return 10 to the power of the truncated exponent. Beyond the range of DOUBLE, this is infinity or zero."""
     if not exponent < sys.float_info.max_10_exp + 1:
         return math.inf
     return 10.0 ** int(max(exponent, -_PLACES_MAX))
@@ -105,7 +105,7 @@ def _any_present(columns: Sequence[Column]) -> BoolArray | None:
 
 
 def _repeated(name: str, value: float) -> Function:
-    """Return the function `pi(s...)` or `e(s...)`, which is a constant in each row in which an argument is not null."""
+    """Return the function `pi(s...)` or `e(s...)`, which is constant in rows with at least one non-null argument."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
         if not types:

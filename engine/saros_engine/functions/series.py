@@ -60,7 +60,8 @@ class _Previous:
     """Pairs each non-null point with the previous non-null point, which may be in an earlier block."""
 
     def __init__(self) -> None:
-        #: The value and the time of the last non-null point, each an array with one item; None at the beginning.
+        #: The value and the time of the last non-null point, each of them as an array with one item; None at the
+        #: beginning.
         self._value: NumericArray | None = None
         self._time: Int64Array | None = None
 
@@ -105,7 +106,10 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
 
 
 def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
-    """Return a function of non-null points and their predecessors. `result` is None for the argument's type."""
+    """Return a function that is computed from non-null points and their predecessors.
+
+    `result` is None if it is the type of the argument.
+    """
     return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 

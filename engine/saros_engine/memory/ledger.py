@@ -15,7 +15,8 @@
                 or `wait_ns` later.
 
 Therefore, no holder waits forever, and no holder is ended in favour of a larger holder. The ledger has an account of a
-holder only while the holder holds bytes. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
+holder only while the holder holds bytes. Pure, and not thread-safe: The lock, the futures and the clock are in
+`pool.py`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ import msgspec
 
 HolderId = NewType("HolderId", int)
 
-#: The fraction (1/n) of memory above the border. It is reserved for debts: a waiting query holds one block more than it
-#: was granted.
+#: One nth of the memory lies above the border, where n is this number. This part is reserved for debts: a waiting query
+#: holds one block more than it was granted.
 _OWED_SHARE = 8
 
 
@@ -46,7 +47,7 @@ class _Account(msgspec.Struct):
     id: HolderId
     given: int = 0
     owed: int = 0
-    #: The start of the holder's debt, and whether the holder waits until the debt is paid.
+    #: The time at which the holder went into debt, and whether it waits until the debt is paid.
     since_ns: int | None = None
     waits: bool = False
     #: True if the holder has been told to end: it gets no more bytes, and its debt no longer counts.
@@ -71,7 +72,7 @@ class MemoryLedger:
         self.border = bytes_max - bytes_max // _OWED_SHARE
         self._wait_ns = wait_ns
         self._holders: dict[HolderId, _Account] = {}
-        #: The sums of `given` and of `owed` over all holders.
+        #: The sum of `given` over all holders, and the sum of `owed`.
         self._given = self._owed = 0
         #: The time when a holder was last told to end.
         self._ended_ns = 0
@@ -83,7 +84,10 @@ class MemoryLedger:
 
     @property
     def short(self) -> bool:
-        """True if more bytes than the border are used. Holders that can reduce their memory should then do so."""
+        """True if more bytes than the border are used.
+
+        In that case, holders that can reduce their memory should do so.
+        """
         return self._given + self._owed > self.border
 
     def held(self, holder: HolderId) -> int:
@@ -94,7 +98,7 @@ class MemoryLedger:
     # ------------------------------------------------------------------ requests
 
     def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
-        """Request `count` bytes. The holder holds them afterwards, unless they are refused.
+        """Request `count` bytes. Unless the bytes are refused, the holder holds them after the call.
 
         `waits` is True if the holder waits for as long as it owes bytes.
         """
@@ -146,7 +150,7 @@ class MemoryLedger:
     # ------------------------------------------------------------------ forced ends
 
     def to_end(self, now_ns: int) -> HolderId | None:
-        """Return the holder that must end now, if any; each holder is returned once."""
+        """Return the holder that must end now, if there is one. Each holder is returned only once."""
         again_ns = self.next_check_ns()
         if again_ns is None:
             return None

@@ -18,10 +18,10 @@ from saros_engine.memory.ledger import HolderId
 from saros_engine.memory.pool import End, MemoryPool
 from saros_scheduler.task import Blocked
 
-#: The number of bytes that are drawn at a time.
+#: The number of bytes that an account draws from the pool at a time.
 STEP_BYTES = 1 << 20
 #: The number of bytes that a query may hold without drawing from the pool. If a server executes its maximum number of
-#: calls, this is 256 MiB in all.
+#: calls, their queries hold 256 MiB in all in this way.
 FREE_BYTES = 1 << 20
 
 
@@ -42,7 +42,7 @@ class QueryMemory:
         #: The account's id in the pool, or None until the account draws bytes for the first time.
         self._holder: HolderId | None = None
         self._end: End = _ignore_excess
-        #: True after the end of the query: no operator reserves memory any more, so no spare step is needed.
+        #: True after the end of the query. No operator reserves memory after that, so no spare step is needed.
         self._closed = False
 
     @property

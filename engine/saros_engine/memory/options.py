@@ -1,4 +1,4 @@
-"""The options of the engine, which are frozen. Pure: any thread."""
+"""The options of the engine, which cannot be changed after their creation. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     query_timeout_ms: int = 60_000
     #: Statements that take at least this long are recorded as slow queries.
     slow_query_ms: int = 1_000
-    #: A write to a path outside all databases creates a database; its path has this number of nodes below root.
+    #: A write to a path outside all databases creates a database, whose path has this number of nodes below root.
     default_database_level: int = 1
     #: The number of plans that are cached for repeated statements.
     plans_cached: int = 1_000

@@ -27,8 +27,8 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: The time that a debt may last before the largest holder must end. It is long enough for a heavy query to finish or
-#: spill.
+#: The time that a debt may last before the largest holder must end. This time is long enough for a heavy query to
+#: finish or spill.
 WAIT_NS = 5_000_000_000
 _NANOSECONDS = 1e9
 
@@ -37,7 +37,7 @@ End = Callable[[MemoryPoolExhausted], None]
 
 
 class PoolStatus(msgspec.Struct, frozen=True):
-    """Statistics of a pool; `waits` is the number of waits for memory, `ended` the number of queries that it ended."""
+    """Statistics of a pool; `waits` counts the waits for memory, and `ended` counts the queries that the pool ended."""
 
     used: int
     bytes_max: int
@@ -83,13 +83,13 @@ class MemoryPool:
         return status
 
     def next_id(self) -> HolderId:
-        """Return an id for a new holder."""
+        """Return the id that identifies a new holder."""
         return HolderId(next(self._numbers))
 
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
         """Draw `count` bytes; return a future to wait for before drawing more, or None. Raises MemoryPoolExhausted.
 
-        `waits` is False if the caller does not wait while it owes bytes. A query is ended if it owes them for too long.
+        `waits` is False if the caller does not wait while it owes bytes. A query that owes bytes for too long is ended.
         """
         blocked = refusal = None
         with self._changed:

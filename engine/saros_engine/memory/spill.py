@@ -51,7 +51,7 @@ class QuerySpill:
         return SpillFile(self, self._folder)
 
     def reserve(self, count: int) -> None:
-        """Reserve `count` bytes of the limit. Raises MemoryExceeded if fewer are left."""
+        """Reserve `count` bytes of the limit. Raises MemoryExceeded if fewer bytes are left."""
         with self._lock:
             wanted = self._bytes + count
             if wanted > self._bytes_max:
@@ -72,7 +72,7 @@ class QuerySpill:
 class Spilled(msgspec.Struct, frozen=True):
     """The place of a block in the file, and its layout.
 
-    `arrays` has the type and length of each array, `columns` the type of each column and whether it has a mask.
+    `arrays` has the type and length of each array. `columns` has the type of each column, and whether it has a mask.
     """
 
     offset: int

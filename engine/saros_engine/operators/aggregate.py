@@ -1,7 +1,8 @@
 """Aggregate: aggregates the child's rows over windows of any kind, or merges states that another fragment computed.
 
 Results are returned as soon as they are complete. With `descending`, however, the last window comes first, so results
-are kept until the child has ended. If they exceed their share of the query's memory, they are spilled to a file.
+are kept until the child has ended. If these results exceed their share of the query's memory, they are spilled to a
+file.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class AggregateOperator(PullOperator):
         super().__init__("Aggregate", context, (child,), detail=_describe(node))
         self._child = child
         self._aggregation = _aggregation(node, context)
-        #: If the node is `descending`, the results, to be returned in reverse order when the child has ended; otherwise
-        #: None.
+        #: If the node is `descending`: the results, which are returned in reverse order when the child has ended;
+        #: otherwise None.
         self._waiting = BlockBuffer(context.spill) if node.descending else None
         self._drained = False
 

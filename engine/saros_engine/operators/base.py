@@ -1,4 +1,4 @@
-"""Base classes of operators. They record statistics, measure times, reserve memory and close the children.
+"""Base classes of operators. The base classes record statistics, measure times, reserve memory and close the children.
 
 Subclasses define `_next`, and `_release` if needed. If an operator needs several children, it waits for the first of
 them that is blocked. An operator is used only by the thread of its driver.
@@ -13,10 +13,10 @@ from saros_engine.operators.operator import Operator, OperatorContext, OperatorS
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: Rows that can be spilled may take this fraction (1/n) of a query's memory. It is small because copying rows doubles
-#: their memory and other operators need memory too.
+#: Rows that can be spilled may take the nth part of a query's memory, where n is this number. The share is small
+#: because rows take twice their memory while they are copied, and other operators need memory too.
 _SHARE = 4
-#: The fraction (1/n) to use instead while the memory pool of all queries is short.
+#: The n that is used instead while the memory pool of all queries is short.
 _SHARE_WHEN_SHORT = 64
 
 
@@ -92,7 +92,7 @@ class PullOperator:
             child.close()
 
     def _next(self) -> Block | None:
-        """Do the work of one call of `next`."""
+        """Return the result of one call of `next`."""
         raise NotImplementedError
 
     def _release(self) -> None:

@@ -17,7 +17,7 @@ from saros_storage.base.block import Block
 
 
 class BlockBuffer:
-    """A deque of blocks, partly in a file. `close` deletes the file."""
+    """A deque of blocks, some of which may be in a file. `close` deletes the file."""
 
     def __init__(self, spill: QuerySpill | None) -> None:
         """`spill` is None if the blocks must stay in memory."""
@@ -25,7 +25,7 @@ class BlockBuffer:
         self._file: SpillFile | None = None
         #: The blocks, oldest first; all spilled blocks come before the blocks in memory.
         self._blocks: deque[Block | Spilled] = deque()
-        #: The oldest block, if it was spilled and has been read back.
+        #: The oldest block, if it was spilled and has been read back from the file.
         self._head: Block | None = None
         #: The size in bytes of the blocks in memory.
         self.nbytes = 0

@@ -28,9 +28,9 @@ from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, Int64Arra
 
 #: A value as a number that can be interpolated, and its time.
 _Point = tuple[float, int]
-#: The types besides the numeric types whose values are interpolated: in whole ticks or in whole days.
+#: The types whose values are interpolated although they are not numeric: in whole ticks or in whole days.
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
-#: Integers below this magnitude, and their differences, are exact as doubles.
+#: Doubles represent integers below this magnitude, and their differences, exactly.
 _DOUBLE_WHOLE_MAX = 1 << 52
 
 
@@ -97,11 +97,11 @@ class LinearFillOperator(PullOperator):
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: The blocks with rows that were not returned yet. For the first of these blocks: the number of its rows that
-        #: were returned, and its number among all blocks.
+        #: The blocks with rows that were not returned yet. Of the first of these blocks, the number of rows that were
+        #: returned, and the number of the block among all blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
-        #: The number of rows received, of rows returned, and of rows that can be returned without later values.
+        #: How many rows were received, how many were returned, and how many can be returned without later values.
         self._rows = self._given = self._settled = 0
         #: For each interpolated column, the number of rows up to and including its last value.
         self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric or field.type in _WHOLE}
@@ -209,7 +209,7 @@ def _point(column: Column, block: Block, row: int) -> _Point:
 
 
 def _on_line(column: Column, rows: Int64Array) -> NumericArray:
-    """Convert values to numbers to interpolate: dates to days, other types but 64-bit integers to float64."""
+    """Convert values to numbers that can be interpolated: dates to days, and all but 64-bit integers to float64."""
     values = column.numbers[rows]
     if column.type is DataType.DATE:
         return days_of(values)
@@ -227,7 +227,10 @@ def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Interpolate between known points. Results are rounded down for integers, and not rounded for doubles."""
+    """Interpolate between known points.
+
+    The results are rounded down if they are integers, and not rounded if they are doubles.
+    """
     before = after - 1
     rise, run, gone = (
         known[after] - known[before],
@@ -238,7 +241,7 @@ def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, af
         steps = rise * (gone / run)
         if known.dtype.kind != "i":
             return known[before] + steps  # type: ignore[no-any-return]
-    # A double cannot distinguish nanoseconds of present-day times, and 49 * (1 / 49) is not 1. The remainder is a small
-    # integer, so it is correct even if the products overflow.
+    # As doubles, present-day times that differ by a few nanoseconds are equal, and 49 * (1 / 49) is not 1. Because the
+    # remainder is a small integer, it is correct even if the products overflow.
     whole = np.floor(steps).astype(np.int64)
     return known[before] + whole + (rise * gone - whole * run) // run  # type: ignore[no-any-return]

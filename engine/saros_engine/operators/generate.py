@@ -26,7 +26,7 @@ class GenerateOperator(PullOperator):
         self._arguments = [compile_expression(argument) for argument in node.call.arguments]
         function = POINT_FUNCTIONS[node.call.name]
         self._function, self._apart = function.make(node.call, context.time_unit), function.apart
-        #: The received points of the arguments.
+        #: The points of the arguments that were received.
         self._parts: list[Points] = []
         #: The result of the function (None while rows are received), and the number of its rows that were returned.
         self._made: Block | None = None
@@ -59,7 +59,7 @@ class GenerateOperator(PullOperator):
         if not self._parts:
             self._finished = True
             return
-        # While points are concatenated, they are in memory twice.
+        # While points are concatenated, memory holds them twice.
         self._hold(2 * sum(map(_nbytes, self._parts)))
         times = np.concatenate([part.times for part in self._parts])
         columns = zip(*(part.columns for part in self._parts), strict=True)

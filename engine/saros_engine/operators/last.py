@@ -23,7 +23,10 @@ _Point = tuple[int, Scalar]
 
 
 class LastScanOperator(PullOperator):
-    """Looks up latest points. With a predicate, it reads each series backwards up to the first matching row."""
+    """Looks up latest points.
+
+    With a predicate, the operator reads each series backwards up to the first matching row.
+    """
 
     def __init__(self, node: LastScan, readers: ReaderFactory, context: OperatorContext) -> None:
         super().__init__("LastScan", context, detail=f"{node.series.rows} series")
@@ -89,7 +92,7 @@ def _block(series: Block, points: Sequence[_Point | None], types: Sequence[DataT
 
 
 def _texts(column: Column) -> TextArray:
-    """Return values of one type as text. A DATE is shown as its number, as in IoTDB's LAST."""
+    """Return values of one type as text. As in IoTDB's LAST, the text of a DATE is its number."""
     return format_column(Column(DataType.INT32, column.numbers) if column.type is DataType.DATE else column)
 
 

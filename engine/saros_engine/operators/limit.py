@@ -1,4 +1,4 @@
-"""Limit: skips some rows of its child, returns a number of rows, and then closes the child."""
+"""Limit: skips rows of its child, returns at most a given number of rows, and then closes the child."""
 
 from __future__ import annotations
 

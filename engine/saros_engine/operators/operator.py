@@ -36,7 +36,7 @@ class MemoryAccount(Protocol):
 
     @property
     def bytes_max(self) -> int:
-        """The limit for all operators of the query together."""
+        """The limit on the bytes of all operators of the query together."""
         ...
 
     @property
@@ -96,10 +96,11 @@ class OperatorContext(msgspec.Struct, frozen=True):
     """Resources shared by all operators of one query."""
 
     memory: MemoryAccount = msgspec.field(default_factory=UnlimitedMemory)
-    #: The unit of times. Only calendar windows need it, to convert times to instants.
+    #: The unit of times. Only calendar windows need the time unit, to convert times to instants.
     time_unit: TimeUnit = TimeUnit.MILLISECOND
     clock: Clock = msgspec.field(default_factory=SystemClock)
-    #: The spill space for rows that do not fit in memory. If it is None, the query fails if rows do not fit.
+    #: The spill space for rows that do not fit in memory. Without this space (None), the query fails if rows do not
+    #: fit.
     spill: QuerySpill | None = None
 
 

@@ -1,4 +1,6 @@
-"""Sort: sorts the child's rows stably by any number of keys. With a limit, it keeps only rows that may be returned.
+"""Sort: sorts the child's rows stably by any number of keys.
+
+With a limit, the operator keeps only rows that may be returned.
 
 Each key is converted to arrays that ascend in the requested order: one for nulls, one for NaN, and one for the other
 values. One stable lexicographic sort by all arrays follows. NaN is the largest number, as in Java. The rows are charged
@@ -23,11 +25,11 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array, NumericArray
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: The number of pieces of the first run. If there are this many runs, one piece of each run takes as much memory as the
-#: first run did, or twice as much together with the merged rows.
+#: The number of pieces of the first run. With this number of runs, one piece of each run together takes as much memory
+#: as the first run did, and with the merged rows twice as much.
 _PIECES = 64
-#: The number of rows that are sorted by one key between two checks for cancellation. This takes about a tenth of a
-#: second.
+#: The number of rows that are sorted by one key between two checks for cancellation. Sorting this number of rows takes
+#: about a tenth of a second.
 _PIECE_ROWS = 1 << 19
 
 
@@ -83,7 +85,7 @@ class SortOperator(PullOperator):
         self._hold(0)
 
     def _end(self) -> None:
-        # While rows are sorted, they are in memory twice.
+        # While rows are sorted, memory holds them twice.
         if self._runs is not None or (self._blocks and not self._may_hold(2 * self._bytes)):
             self._spill_run()
             self._take_merged()
@@ -133,7 +135,7 @@ def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
     """Return the row numbers in the order of the keys, of which the first is the most important. Raises Unwanted.
 
     Many rows are sorted by one key after the other, starting with the least important key, in pieces that are merged.
-    This is as fast as a single sort, which would run for seconds without a check for cancellation.
+    Sorting in pieces is as fast as a single sort, which would run for seconds without a check for cancellation.
     """
     if len(keys[0]) <= _PIECE_ROWS:
         return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # lexsort takes the most important key last

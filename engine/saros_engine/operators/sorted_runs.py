@@ -45,7 +45,7 @@ class SortedRuns:
         return sum(head.nbytes for head in self._heads if head is not None)
 
     def add(self, run: Block) -> None:
-        """Spill sorted rows as a run. They come after equal rows of earlier runs."""
+        """Spill sorted rows as a run. The rows of a run come after equal rows of earlier runs."""
         rows = min(max(self._piece_bytes * run.rows // run.nbytes, _PIECE_ROWS_MIN), _PIECE_ROWS_MAX)
         pieces = [self._file.write(run.slice(at, min(at + rows, run.rows))) for at in range(0, run.rows, rows)]
         self._pieces.append(deque(pieces))

@@ -71,7 +71,7 @@ def folded(expression: Bound) -> Bound:
     try:
         return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
     except UserMistake:
-        return expression  # left unchanged, it fails only if there are rows
+        return expression  # if it is left unchanged, it fails only if there are rows
 
 
 def _short_cut(expression: Operation, left: Bound, right: Bound) -> Bound | None:

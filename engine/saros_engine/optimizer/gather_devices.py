@@ -23,7 +23,7 @@ from saros_engine.plan.expression import Bound, InputColumn
 from saros_engine.plan.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
 from saros_storage.scan.reading import rows_per_block
 
-#: The maximum number of rows per block: enough to amortise the cost of a block.
+#: The maximum number of rows per block, which is large enough to amortise the cost of a block.
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX
 
 
@@ -69,7 +69,7 @@ def _gathered(node: Node) -> Node:
 
 
 def _body(child: Node) -> _Body | None:
-    """Return the plan of a device in a form that is equal for equal plans, or None if it cannot be shared."""
+    """Return the plan of a device in a form that is the same for equal plans, or None if the plan cannot be shared."""
     if not isinstance(child, Project):
         return None
     below, predicate = child.child, None

@@ -1,4 +1,4 @@
-"""Rule: nodes below a LIMIT keep, and read at a time, no more rows than the LIMIT takes.
+"""Rule: nodes below a LIMIT keep no more rows than the LIMIT takes, and read no more rows at a time.
 
 Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
 Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, reading page by page
@@ -26,7 +26,7 @@ def keep_top(node: Node) -> Node:
 
 
 def _of_rows(node: Node, wanted: int) -> Node:
-    """Return the node, adapted to a parent that takes only `wanted` rows; the same node if nothing changes."""
+    """Return the node, adapted to a parent that takes only `wanted` rows; return the same node if nothing changes."""
     match node:
         case Sort():
             return node if node.limit == wanted else replace(node, limit=wanted)

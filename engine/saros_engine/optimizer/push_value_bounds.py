@@ -4,8 +4,8 @@
 
 Skipping is safe because a skipped value becomes null, and the filter rejects null as it would reject the value. Only
 conjuncts of the form "column compared with constant" are used, and the filter stays in the plan. If a function in the
-filter looks back at earlier rows (`diff`), skipping would not be safe, and no bound is pushed. Conjuncts after one that
-can fail are not used, because failure must not depend on the layout of rows in pages.
+filter looks back at earlier rows (`diff`), skipping would not be safe, and no bound is pushed. If a conjunct can fail,
+later conjuncts are not used, because failures must not depend on the layout of rows in pages.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _bounds(predicate: Bound) -> Iterator[ValueBound]:
 
 
 def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
-    """Return the constant, rounded as in a comparison with a column of `type_`; None if it is not a bound."""
+    """Return the constant, rounded as if it were compared with a column of `type_`; None if it is not a bound."""
     if type_ not in NUMERIC_TYPES or not isinstance(value, (int, float)) or isinstance(value, bool):
         return None  # other types have no minimum and maximum in statistics
     if isinstance(value, float) and math.isnan(value):

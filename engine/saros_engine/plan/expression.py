@@ -1,12 +1,12 @@
 """Typed expressions over the columns of a block. Analysis makes them from the statement's expressions.
 
 A bound expression has the type of its result, and refers to columns by number, so that evaluation needs no names.
-Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued. The result of arithmetic is
-DOUBLE, except that `/` and `%` of integers give INT64.
+Expressions are evaluated in `evaluate.py`, and functions are in `functions/`. Null logic is three-valued. The result of
+arithmetic is DOUBLE, except that `/` and `%` of integers give INT64.
 
 Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
-`Double.compare`; otherwise they are equal, as in storage. Binding decides this (`signed_zeros`) from the statement's
-text, since a plan may later replace a computed side by a column or a constant.
+`Double.compare`. Otherwise, the two zeros are equal, as in storage. Binding decides this (`signed_zeros`) from the
+statement's text, since a plan may later replace a computed side by a column or a constant.
 
 Pure data: any thread.
 """
@@ -38,7 +38,7 @@ class InputTime(msgspec.Struct, frozen=True):
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """A constant; if `value` is None, it is null of `type`."""
+    """A constant; if `value` is None, the constant is a null of the type `type`."""
 
     value: Scalar
     type: DataType

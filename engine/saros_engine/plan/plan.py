@@ -3,8 +3,8 @@
     logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
         --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
 
-Each node describes its rows: `fields` are the names and types of the columns; timed rows also have a time and are in
-ascending order of time unless `descending`. Nodes are frozen; rules build new ones with `replace`.
+Each node describes its rows: `fields` are the names and types of the columns. Timed rows also have a time, and are in
+ascending order of time unless `descending` is true. Nodes cannot be changed; rules build new nodes with `replace`.
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact
@@ -53,9 +53,9 @@ class Field(msgspec.Struct, frozen=True):
 class TimeWindows(msgspec.Struct, frozen=True):
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
-    All windows lie in the half-open range [`start`, `end`), in the instance's time unit; for a left-open statement, the
-    planner has added 1 to both ends and set `label_end`. Each interval and each step is the sum of calendar months and
-    calendar days, counted from `start` in `zone`, and of ticks.
+    All windows lie in the half-open range [`start`, `end`), in the time unit of the database; for a left-open
+    statement, the planner has added 1 to both ends and set `label_end`. Each interval and each step is the sum of
+    calendar months and calendar days, counted from `start` in `zone`, and of ticks.
     """
 
     start: int
@@ -76,13 +76,13 @@ class TimeWindows(msgspec.Struct, frozen=True):
 
 
 class SessionWindows(msgspec.Struct, frozen=True):
-    """A new window starts where the gap to the previous row exceeds `gap` ticks."""
+    """A new window starts at a row whose time exceeds the time of the previous row by more than `gap` ticks."""
 
     gap: int
 
 
 class VariationWindows(msgspec.Struct, frozen=True):
-    """A new window starts where `control` differs from the window's first value by more than `delta`."""
+    """A new window starts at a row where `control` differs from the window's first value by more than `delta`."""
 
     control: Bound
     delta: float
@@ -90,7 +90,7 @@ class VariationWindows(msgspec.Struct, frozen=True):
 
 
 class ConditionWindows(msgspec.Struct, frozen=True):
-    """Runs of rows where `predicate` is true, if their length satisfies `keep_operator` and `keep_count` (`>= 3`)."""
+    """A window is a run of rows where `predicate` is true, if its length satisfies `keep_operator` and `keep_count`."""
 
     predicate: Bound
     keep_operator: str
@@ -241,8 +241,8 @@ class Aggregate(msgspec.Struct, frozen=True):
 class LevelMerge(msgspec.Struct, frozen=True):
     """GROUP BY LEVEL: the child's columns are states of single series; each call merges the states of a group.
 
-    `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
-    columns of its first series. The first `passed` columns (`__endTime`) are passed on unchanged.
+    `members[i]` are the numbers of the first state column of each series of call i; the arguments of a call are the
+    state columns of its first series. The first `passed` columns (`__endTime`) are passed on unchanged.
     """
 
     child: Node
@@ -261,7 +261,10 @@ class FillKind(Enum):
 
 
 class FillNode(msgspec.Struct, frozen=True):
-    """Replaces nulls: VALUE by `values[i]` (None: leave column i), PREVIOUS by values at most `bound` ticks older."""
+    """Replaces nulls: VALUE uses `values[i]` (None: leave column i).
+
+    PREVIOUS uses values that are at most `bound` ticks older.
+    """
 
     child: Node
     kind: FillKind
@@ -311,7 +314,7 @@ class DeviceMerge(msgspec.Struct, frozen=True):
 
 
 class LastScan(msgspec.Struct, frozen=True):
-    """Returns each series' latest point in the requests' time, as a row (Time; Timeseries, Value, DataType as TEXT).
+    """Returns the latest point of each series in its range, as a row (Time; Timeseries, Value, DataType as TEXT).
 
     There is one request, with `latest` set, for each run of consecutive series of one device. For each column of the
     requests, in order, `series` has a row of two TEXT columns: the series' name and its type. With `predicate` (over
@@ -332,7 +335,7 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class ExchangeSource(msgspec.Struct, frozen=True):
-    """The rows of all instances of fragment `fragment`.
+    """The rows of all instances of the fragment with the number `fragment`.
 
     `devices` are the devices of the fragment's `DeviceMerge`, which are distributed round-robin over the instances;
     rows are returned in the order of `devices`. With `times`, devices were split into slices of time (`scan_splits`): a
@@ -414,7 +417,10 @@ class PlanFragment(msgspec.Struct, frozen=True):
 
 
 class FragmentInstance(msgspec.Struct, frozen=True):
-    """A fragment to be run on one holder of its data. `sink` is the number of the fragment that consumes its rows."""
+    """A fragment that will run on one of the nodes that hold its data.
+
+    `sink` is the number of the fragment that consumes the instance's rows.
+    """
 
     fragment: PlanFragment
     instance: int

@@ -147,7 +147,7 @@ def _with_end_time_first(select: Select) -> Select:
 
 
 def _check_mixture(select: Select) -> None:
-    """Raise SemanticError for raw data mixed with aggregates, even if a path matches no series."""
+    """Raise SemanticError if raw data is mixed with aggregates, even if a path matches no series."""
     shown, having = [item.expression for item in select.items], select.having
     timed = select.group_by is not None
     if not timed and having is None and not any(any_part(expression, is_aggregate) for expression in shown):

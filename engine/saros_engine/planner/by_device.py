@@ -1,8 +1,10 @@
-"""ALIGN BY DEVICE: plans each device separately. All devices have the same columns; the first is the device's name.
+"""ALIGN BY DEVICE: plans each device separately.
+
+All devices have the same columns, of which the first is the name of the device.
 
     select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
 
-A column exists if at least one device has it. A device that has none of the columns gives no rows.
+The result has a column if at least one device has this column. A device that has none of the columns gives no rows.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     order = select.order_by
     for item in select.items:
         for path in paths_of(item.expression):
-            require_suffix(path)  # checked even if there are no devices
+            require_suffix(path)  # this is checked even if there are no devices
     scopes = [DeviceScope(device) for device in _devices(select, context)]
     if (order and str(order[0].expression).lower() == "device" and order[0].descending) or (
         len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending
@@ -74,7 +76,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
 
 
 def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:
-    """Return the expansions of an expression in all the devices, without duplicates."""
+    """Return the expressions to which an expression expands in any of the devices, without duplicates."""
     return list(dict.fromkeys([found for scope in scopes for found in scope.expand(expression)]))
 
 
@@ -145,7 +147,7 @@ def _body(
     time, rest = context.split_time(select.where)
     for condition in (rest, select.having, *keys, *_window_expressions(select)):
         for path in () if condition is None else paths_of(condition):
-            scope.find(path)  # registers the series in the scope; if the device lacks the measurement, it is null
+            scope.find(path)  # this registers the series in the scope; a measurement that the device lacks is null
     base = BaseSeries(context.schema, scope.series, split_path(scope.device.path))
     return Body(
         [Output(output.name, base.of(output.expression)) for output in outputs],
@@ -168,7 +170,7 @@ def _window_expressions(select: Select) -> list[Expression]:
 
 
 def same_types(bodies: list[Project], width: int) -> list[Project]:
-    """Give null columns the type that other devices have in the column. Raises SemanticError if types differ."""
+    """Give each null column the type that the column has in other devices. Raises SemanticError if types differ."""
     types: list[DataType | None] = [None] * len(bodies[0].fields)
     for body in bodies:
         for number, bound in enumerate(body.expressions):

@@ -2,8 +2,8 @@
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 
-The names of columns contain measurements instead of paths, and functions in lower case. Groups are ordered by their tag
-values, and groups that lack a tag come last. With windows of time, the groups have this order at each time. A
+In the names of columns, measurements replace paths, and the names of functions are in lower case. Groups are ordered by
+their tag values, and groups that lack a tag come last. With windows of time, the groups have this order at each time. A
 measurement that a group lacks is null.
 
 Pure: any thread.
@@ -115,7 +115,7 @@ def _outputs(item: SelectItem, merged: MergedScope, moment: TimeContext) -> list
 
 
 def _in_lower_case(expression: Expression) -> Expression:
-    """Return the expression with functions in lower case, as in the columns' names."""
+    """Return the expression with the names of functions in lower case, as in the names of columns."""
     children = [_in_lower_case(child) for child in children_of(expression)]
     made = rebuilt(expression, children) if children else expression
     return replace(made, name=made.name.lower()) if isinstance(made, Call) else made
@@ -139,7 +139,7 @@ def _tags(keys: Sequence[str], group: _Group) -> list[Output]:
 
 
 def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
-    """Return the output, or null if the group lacks the output's series."""
+    """Return the output, or null if the group lacks the series of the output."""
     lacking = any_part(output.expression, lambda part: isinstance(part, Call) and not members.get(part, [part]))
     return Output(output.name, _NULL) if lacking else output
 

@@ -71,7 +71,7 @@ def _same(expression: Expression) -> Expression:
 
 
 def _source(expression: Expression, scope: Scope) -> Expression:
-    """Return the source expression of a column, with measurements in place of aliases that the statement used."""
+    """Return the source expression of a column, in which measurements replace the aliases that the statement used."""
     leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
     if leaf is None or leaf.path.nodes[-1] == leaf.series.measurement:
         return expression
@@ -119,7 +119,10 @@ def _check_merged_names(outputs: Sequence[Output]) -> None:
 
 
 def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
-    """Expand a condition. It must hold for all series that its paths match; a path without series counts as null."""
+    """Expand a condition.
+
+    The condition must hold for all series that its paths match. A path without series counts as null.
+    """
     found = []
     for part in conjuncts(condition):
         found += scope.expand_known(part)

@@ -5,9 +5,9 @@
     into root.x_${1}.d(m_${3})       `${i}` is replaced by node i of the source; root is node 0
 
 If the statement refers to a series by its alias, placeholders use the alias as the series' measurement. With ALIGN BY
-DEVICE, INTO has one item for each device, in order, or one item with placeholders for all devices; an item lists the
+DEVICE, INTO has one item for each device, in order, or one item with placeholders for all devices. Each item lists the
 measurements for the columns, in order. A single measurement with a placeholder applies to all columns. A column can
-fill placeholders only if it is a series, not computed; for placeholders of a device's nodes, ALIGN BY DEVICE suffices.
+fill placeholders only if it is a series and not computed. Placeholders for nodes of a device only need ALIGN BY DEVICE.
 
 Pure: any thread.
 """
@@ -40,7 +40,9 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
-    """Return the targets in the order of columns, or for ALIGN BY DEVICE device by device. Without columns, return ().
+    """Return the targets in the order of the columns.
+
+    For ALIGN BY DEVICE, return them device by device. Without columns, return ().
 
     Raises SemanticError.
     """
@@ -89,7 +91,7 @@ def _called(source: Expression, alias: str | None) -> Expression:
 
 
 def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
-    """Return the names of the source columns for the result: expressions for ALIGN BY DEVICE, otherwise headers."""
+    """Return the names of the source columns: their expressions for ALIGN BY DEVICE, and otherwise their headers."""
     names = [field.name for field in plan.fields[len(plan.fields) - len(plan.sources) :]]
     if not select.align_by_device:
         return names

@@ -43,7 +43,7 @@ class LastItem(msgspec.Struct, frozen=True):
 
 
 def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | None = None) -> LastScan:
-    """Return the scan of the series, in the given order; adjacent series of one device share a request."""
+    """Return the scan of the series in the given order. Adjacent series of the same device share one request."""
     requests = []
     for (device, aligned), run in groupby(items, lambda item: (item.device, item.aligned)):
         own = list(run)

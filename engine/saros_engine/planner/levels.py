@@ -6,8 +6,8 @@
 
 With levels, `count(*)` counts the points of all measurements of a group together, in one column `count(root.a.*.*)`.
 
-A call over a generalised path is a merged call. It represents the calls over the series of its group (`members`), whose
-partial states are merged. Belongs to one statement.
+A call over a generalised path is a merged call. A merged call represents the calls over the series of its group
+(`members`), whose partial states are merged. Belongs to one statement.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def _with_device(block: Block, device: str) -> Block:
 
 
 class DeviceAppendOperator(PullOperator):
-    """Returns the rows of one device after another; closes each child as soon as it has ended."""
+    """Returns the rows of one device after another, and closes each child as soon as the child has ended."""
 
     def __init__(self, node: DeviceMerge, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("DeviceMerge", context, children, detail=f"{len(children)} devices")

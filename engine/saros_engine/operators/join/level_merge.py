@@ -15,7 +15,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array
 from saros_storage.read.row_ranges import RowRanges
 
-#: Aggregates that depend on the order of states in time; their last state column is the time.
+#: Aggregates whose results depend on the order of the states in time. The last of their state columns is the time.
 _BY_TIME = frozenset({"first_value", "last_value"})
 
 

@@ -7,7 +7,7 @@ since no unfinished child can still return an earlier row. If all children have 
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8
 
 A block has a bounded number of values. The number of rows per child that are joined at once adapts to the number of
-distinct times in the results. This bounds the memory both for a thousand children with different times and for two
+distinct times in the results. Thus the memory is bounded both for a thousand children with different times and for two
 children with the same times.
 """
 
@@ -51,7 +51,7 @@ class TimeJoinOperator(PullOperator):
         self._joined_bytes = 0
         #: The maximum number of rows of a returned block.
         self._rows_max = rows_per_block(sum(map(len, types)))
-        #: The number of rows of each child that are joined at once.
+        #: How many rows of each child are joined at once.
         self._quota = max(self._rows_max * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
 
     def _needed(self) -> Sequence[Operator]:
@@ -73,7 +73,7 @@ class TimeJoinOperator(PullOperator):
         return all(rest is None and child.finished for child, rest in pairs)
 
     def _fill(self) -> bool:
-        """Pull once from each child without rows; return whether every child has rows or has ended."""
+        """Pull once from each child that has no rows; return whether every child then has rows or has ended."""
         complete = True
         for number, child in enumerate(self._children):
             if self._rest[number] is None and not child.finished:

@@ -1,4 +1,4 @@
-"""WindowJoin: puts the columns of children side by side that have the same rows (the same windows, or one row each)."""
+"""WindowJoin: puts columns of children with the same rows (the same windows, or one row each) side by side."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class WindowJoinOperator(PullOperator):
     def _exhausted(self) -> bool:
         pairs = list(zip(self._children, self._rest, strict=True))
         ended = [rest is None and child.finished for child, rest in pairs]
-        # All children have the same number of rows. If one ended early, rows of the other children would be lost.
+        # All children have the same number of rows. If one child ended early, rows of the other children would be lost.
         assert not any(ended) or all(rest is None for _, rest in pairs), "children of WindowJoin differ in rows"
         return all(ended)

@@ -1,4 +1,7 @@
-"""AggregateScan: aggregates the columns of a device for each window. It uses statistics where these are exact."""
+"""AggregateScan: aggregates the columns of a device for each window.
+
+The operator uses statistics instead of rows where statistics are exact.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import of_summaries
 from saros_storage.scan.reading import ReaderFactory, SeriesReader, Summaries, Summary
 
-#: The number of single summaries that are added at once. It is large enough to amortise NumPy's cost per call, and
-#: small enough for one quantum of the scheduler.
+#: How many single summaries are added at once. The number is large enough to amortise NumPy's cost per call, and small
+#: enough for one quantum of the scheduler.
 _SUMMARIES_MAX = 1_024
 
 

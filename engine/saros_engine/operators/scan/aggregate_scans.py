@@ -7,7 +7,7 @@
 With one operator per series, a query over a hundred thousand series would pay the cost of an operator a hundred
 thousand times. Therefore, the series of one device that have the same times form one *group*: a single reader reads
 them, and the windows of their summaries are determined only once. Series whose times differ are read one after the
-other, with the same results.
+other. The results are the same.
 
 Several scans share a *lane*, which is a table of states. If the results of all scans are put side by side, a lane has
 all scans of one *shape* (types and calls), and its results are cut into the results of each scan. If each device has
@@ -50,7 +50,7 @@ from saros_storage.scan.reading import (
 #: The number of summaries that are converted to columns at once, and the number of pieces that one call of `next`
 #: pulls.
 _PIECES_MAX = 1_024
-#: The number of rows of states that are merged at once: enough to amortise NumPy's cost per call.
+#: How many rows of states are merged at once. This number is large enough to amortise NumPy's cost per call.
 _STATES_MAX = 16_384
 #: The maximum number of values of a group in memory, which is the maximum of a block.
 _VALUES_MAX = 2 << 20
@@ -66,7 +66,7 @@ class _ScanStates:
         #: The number of rows of results per scan: the number of windows, or one.
         self._rows = 1 if windows is None else windows.count
         self._table = StateTable(calls)
-        #: Single summaries that will be converted to columns together, and the scan of each summary.
+        #: The single summaries that are waiting to be converted to columns together, and the scan of each summary.
         self._waiting: list[Summary] = []
         self._scans: list[int] = []
         #: The number of scans in this lane.
@@ -230,7 +230,7 @@ class _Batch:
 
 
 def _columns_of(group: _Group, block: Block) -> Iterator[Block]:
-    """Yield the rows of each scan of a group."""
+    """Yield the rows of each of a group's scans."""
     if group.stop - group.first == 1:
         yield block
         return
