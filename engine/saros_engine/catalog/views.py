@@ -91,7 +91,7 @@ def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[st
 
 
 def is_view(catalogue: Catalogue, path: str) -> bool:
-    """Return whether a path is a view."""
+    """Return whether a path is the path of a view."""
     return catalogue.get(KIND, path) is not None
 
 

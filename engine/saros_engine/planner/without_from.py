@@ -1,6 +1,6 @@
 """SELECT without FROM: one row of expressions that read no series, such as `select 1` or `select now()`.
 
-Clients send it to check a connection. It accepts WHERE, LIMIT and OFFSET.
+Clients send it to check a connection. Such a SELECT accepts WHERE, LIMIT and OFFSET.
 
 Pure: any thread.
 """

@@ -3,11 +3,11 @@
     where time > ~ and s2 = ~      times: time > ~        plan: Filter(s2 = Given 1) over Scan(time: hole)
     limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
 
-There is one `Outline` for each shape of statements. It records which values are open: an open value occurs only in
-WHERE, LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each open
-value. Conditions on time, LIMIT and OFFSET are removed before planning and evaluated for each execution, so conditions
-may contain `now()`. The other open values become `PlanParameter`s, of which planning knows only the type. If planning
-needs to know more about a value (IN, LIKE, a text compared with a date), no template is possible.
+There is one `Outline` for each shape of statements. An outline records which values are open: an open value occurs only
+in WHERE, LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each
+open value. Conditions on time, LIMIT and OFFSET are removed before planning and evaluated for each execution, so
+conditions may contain `now()`. The other open values become `PlanParameter`s, of which planning knows only the type. If
+planning needs to know more about a value (IN, LIKE, a text compared with a date), no template is possible.
 
 Pure: any thread.
 """
@@ -75,8 +75,8 @@ class PlanTemplate(msgspec.Struct, frozen=True):
     #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: True if LIMIT and OFFSET apply. They do not apply to a plan without devices, which has no rows, but their values
-    #: are checked in any case.
+    #: True if LIMIT and OFFSET apply. LIMIT and OFFSET do not apply to a plan without devices, which has no rows, but
+    #: their values are checked in any case.
     cut: bool
     #: See `plan.width`.
     width: int

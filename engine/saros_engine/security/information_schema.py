@@ -5,10 +5,10 @@
 
     rows of the SHOW -> Filter -> Sort -> Limit -> Project            Filter -> Aggregate -> Project, with aggregates
 
-A table has the rows and the columns of a SHOW, which is executed for each SELECT, and needs the same privileges. Its
-rows have no time, so clauses and functions that need times or series are refused. IoTDB has such tables only in its
-table model; a column that exists in both products has IoTDB's name (`start_time` of queries). Characters that would
-need quotes are left out (`ttl_ms`).
+A table has the rows and the columns of a SHOW, which is executed for each SELECT, and needs the same privileges. The
+rows of a table have no time, so clauses and functions that need times or series are refused. IoTDB has such tables only
+in its table model; a column that exists in both products has IoTDB's name (`start_time` of queries). Characters that
+would need quotes are left out (`ttl_ms`).
 
 Pure: any thread.
 """

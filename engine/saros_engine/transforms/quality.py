@@ -1,4 +1,6 @@
-"""The data quality functions of IoTDB's library. They rate each window of a series with a number from 0 to 1.
+"""The data quality functions of IoTDB's library.
+
+These functions rate each window of a series with a number from 0 to 1.
 
     COMPLETENESS    1 - (missing + not finite) / (points + missing)
     CONSISTENCY     1 - redundant / points

@@ -1,9 +1,9 @@
 """The contract of `POINT_FUNCTIONS`: functions whose points need not be at the times of their arguments.
 
 Such a function gets all rows of its arguments at once, in ascending order of time, without the rows in which an
-argument is null (unless it takes its arguments `apart`). It returns points at any times, also in ascending order and
-without nulls. The planner checks each call once, and each operator makes one function. A call of the function is one
-step of the operator's driver, so loops that may take long must check for cancellation (`require_wanted`).
+argument is null (unless it takes its arguments `apart`). The function returns points at any times, also in ascending
+order and without nulls. The planner checks each call once, and each operator makes one function. A call of the function
+is one step of the operator's driver, so loops that may take long must check for cancellation (`require_wanted`).
 
 Pure: any thread.
 """

@@ -330,7 +330,7 @@ def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
 
 
 def _joined(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """Return the values, given their low-pass and high-pass halves. This is the inverse of `_parted`."""
+    """Return the values, given their low-pass and high-pass halves. This function is the inverse of `_parted`."""
     lower, upper = values.reshape(2, -1)
     found = np.zeros(len(values))
     for coefficient, high, places in _filters(low, len(values)):

@@ -68,7 +68,7 @@ _SHAPES_MAX = 50_000
 
 
 class PartlyWritten(UserMistake):
-    """Raised by a write that left out rows or values; `points` is the number of points written."""
+    """Raised by a write that did not write all rows or values; `points` is the number of points written."""
 
     def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
         """`given` is the number of points in the request; `left_out` has texts about the omitted points."""
