@@ -5,10 +5,10 @@
 
 Rows are late if the device already has rows of that time or later in a sequence file.
 
-Several series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred
-values. This is done for series of a device that were written together and share one array of times, and for short
-series that follow one another, even if they belong to different devices. Devices with a few rows in all series are
-written together (`ShortDevices`), and each chunk of theirs is tried in all encodings.
+Several series are encoded by one call, as the rows of a matrix, because a call alone costs as much as encoding a
+hundred values. This is done for those series of a device that were written together and share one array of times. It is
+also done for short series that follow one another, even if they belong to different devices. Devices that have only a
+few rows in each series are written together (`ShortDevices`). For each of their chunks, all encodings are tried.
 
 For a series with a deadband, rows that are not late are thinned out: only the points that the deadband keeps are
 written. All late rows are written, since a late row may replace an older value. The last point is always kept, so that
@@ -47,25 +47,25 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 from saros_storage.tsfile.structure.statistics import of_rows
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: If there are at least this many folders, sync all of them and their parents in one batch, instead of syncing each
-#: folder with its ancestors.
+#: If at least this many folders must be synced, sync all of them and their parents in one batch, instead of syncing
+#: each folder with its ancestors.
 _MANY = 8
-#: Maximum number of series of a device encoded together. The limit keeps a step short: a throttled flush pauses between
-#: steps.
+#: Maximum number of series of one device that are encoded together. The limit keeps a step short: a throttled flush
+#: pauses between steps.
 _TOGETHER_MAX = 64
 #: Series of several devices are encoded together if each has at most this number of rows.
 _SHORT_ROWS = 64
 _SHORT_TOGETHER_MAX = 1_024
 
-#: (device, measurement, type) -> encoding and compressor of the series.
+#: Maps (device, measurement, type) to the encoding and the compressor of the series.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
-#: (device, measurement, type) -> deadband of the series; None if it has no deadband, or if a point that the deadband
-#: drops would make an older point visible.
+#: Maps (device, measurement, type) to the deadband of the series; None if it has no deadband, or if a point that the
+#: deadband drops would make an older point visible.
 Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
 class _Part(NamedTuple):
-    """Rows `first` to `stop` (exclusive) of a series, which go to the sequence file or to the unsequence file."""
+    """Rows `first` to `stop` (exclusive) of a series, all of which are in the same file, sequence or unsequence."""
 
     sequence: bool
     first: int
@@ -94,12 +94,12 @@ class _Alike(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """True if the series is short and goes to one file: it may share a matrix with series of other devices."""
+        """True if the series is short and all in one file: it may share a matrix with series of other devices."""
         return len(self.parts) == 1 and self.parts[0].stop <= _SHORT_ROWS
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file that is not in the manifest yet; `path` is the file's path after `finish`."""
+    """A file that is not in the manifest yet; `path` is its path after the call of `finish`."""
 
     entry: FileEntry
     path: str
@@ -134,7 +134,7 @@ class FileFlush:
         self._thinning = thinning
         self._choices = choices
         self._checkpoint = checkpoint
-        #: The array of times of the last series, and the parts into which it was split; see `_parts_of`.
+        #: The array of times of the series added last, and the parts into which it was split; see `_parts_of`.
         self._times: Int64Array | None = None
         self._parts: list[_Part] = []
         #: Series that will be encoded together and are not written yet.
@@ -186,13 +186,13 @@ class FileFlush:
         self._checkpoint()
 
     def _goes_together(self, batch: DeviceBatch) -> bool:
-        """Return whether all rows of the devices are written, each series as one page."""
+        """Return whether each series of the devices fits in one page and has no deadband, which could drop rows."""
         series = list(zip(batch.measurements, batch.types, strict=True))
         deadbands = (self._thinning(device, name, type_) for device in batch.devices for name, type_ in series)
         return batch.times.shape[1] <= self._page_rows and all(deadband is None for deadband in deadbands)
 
     def _parts_of_batch(self, batch: DeviceBatch) -> Iterator[tuple[bool, DeviceBatch, Stored]]:
-        """Yield (sequence, devices, stored form): devices with as many late rows and the same form of all series."""
+        """Yield (sequence, devices, stored form): devices with equal numbers of late rows and equal stored forms."""
         series = list(zip(batch.measurements, batch.types, strict=True))
         lasts = [self._flushed.get(device) for device in batch.devices]
         reached = np.array([TIME_MIN if last is None else last for last in lasts])
@@ -276,7 +276,9 @@ class FileFlush:
         self._checkpoint()
 
     def _parts_of(self, device: str, times: Int64Array) -> Sequence[_Part]:
-        """Return the parts of `_split` with their times. The result is cached for a next series with the same times.
+        """Return the parts of `_split` with their times.
+
+        The result is cached, since the next series often has the same times.
 
         The writer also recognizes an array of times that it has just encoded.
         """
@@ -365,7 +367,7 @@ def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
 
 
 def remove(disk: Disk, paths: Iterable[str]) -> None:
-    """Remove files, finished or not, with their resources."""
+    """Remove files and their resources, under the temporary names and under the final names."""
     for path in paths:
         for suffix in (RESOURCE, ""):
             disk.remove(path + suffix + TEMPORARY)

@@ -1,20 +1,21 @@
-"""The MemTable: the rows of a partition that were written and are not in a file yet.
+"""The MemTable: the written rows of a partition that are not in a file yet.
 
     device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
            - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
 
-A write only appends the tablet's frame, without decoding it. A read or flush concatenates the chunks of a run, sorts
-the rows by time (stably, so that rows of equal times stay in order of arrival) and merges rows of equal times: in each
+A write only appends the tablet's frame, without decoding it. A read or flush concatenates the chunks of a run and sorts
+the rows by time (stably: rows of equal times stay in order of arrival). Then it merges rows of equal times: in each
 column, the last value that is not null wins. The result is cached until the run grows.
 
-A series has one type in a MemTable; a tablet with another type goes to the next MemTable (`takes`).
+In a MemTable, a series has only one type. A tablet that has another type for the series is written to the next MemTable
+(see `takes`).
 
-A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes the
-content of an existing snapshot: it replaces the table of devices by a new table, with new runs for the affected
-devices.
+A snapshot is a pair (devices, index). It does not include chunks whose log index is higher than `index`. A deletion
+never changes the content of an existing snapshot: it replaces the table of devices by a new table, with new runs for
+the affected devices.
 
-One thread at a time writes (under the store's lock). Any thread may read without a lock, since lists only grow, and a
-table of devices that loses rows is replaced, not changed.
+One thread at a time writes (under the store's lock). Any thread may read without a lock: lists only grow, and a
+deletion replaces the table of devices instead of changing it.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
 from saros_storage.tsfile.device_batch import DeviceBatch
 
-#: Approximate memory of a chunk in addition to its frame: objects, and arrays once the chunk is decoded.
+#: Approximate memory that a chunk takes in addition to its frame: for objects, and for arrays once it is decoded.
 _CHUNK_OVERHEAD_BYTES = 400
-#: Cached sets of measurements with types.
+#: Maximum number of cached sets of measurements and their types.
 _SHAPES_MAX = 4_096
 _INDEX = attrgetter("index")
-#: The state of a new device. Devices share it to save memory: a MemTable may have very many devices with one tablet
-#: each.
+#: The state of a new device. All new devices share it to save memory, since a MemTable may have very many devices that
+#: each have only one tablet.
 _NO_SHAPES: Mapping[tuple[str, ...], tuple[DataType, ...]] = MappingProxyType({})
 _NO_TYPES: Mapping[str, DataType] = MappingProxyType({})
 
@@ -89,7 +90,7 @@ class Chunk:
 
     @property
     def times(self) -> Int64Array:
-        """The times of the rows; the columns are not decoded."""
+        """The times of the rows; reading them does not decode the columns."""
         if self._tablet is not None:
             return self._tablet.times
         assert self._frame is not None
@@ -101,11 +102,17 @@ class Chunk:
         return None if self._frame is None else frame_head(self._frame)
 
     def body(self) -> tuple[int, bytes | memoryview] | None:
-        """Return rows and body of the frame (see `frame_body`); None if the rows are not stored as a frame."""
+        """Return the number of rows and the body of the frame (see `frame_body`).
+
+        Returns None if the rows are not stored as a frame.
+        """
         return None if self._frame is None else frame_body(self._frame)
 
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
-        """Return all columns, which have these types, as one array (see `frame_matrix`); None if this is impossible."""
+        """Return all columns, which have these types, as a single array (see `frame_matrix`).
+
+        Returns None if this is impossible.
+        """
         return None if self._frame is None else frame_matrix(self._frame, types)
 
 
@@ -117,9 +124,10 @@ class _Sorted:
         self.count = len(chunks)
         times = _concat([c.times for c in chunks])
         rising = _rises(chunks)
-        #: Row indices (rows numbered by arrival) that sort the rows by time; None if the rows arrived in time order.
+        #: The indices that sort the rows by time (the rows are numbered in order of arrival); None if the rows arrived
+        #: in time order.
         self.order: Int64Array | None = None
-        #: For each distinct time, first and last position of its rows in sorted order; None if no time repeats.
+        #: For each distinct time, the first and the last position of its rows in sorted order; None if no time repeats.
         self.groups: tuple[Int64Array, Int64Array] | None = None
         if not rising:
             self.order = np.argsort(times, kind="stable")
@@ -130,18 +138,18 @@ class _Sorted:
         #: Distinct times, strictly increasing.
         self.times = times
         self._columns: dict[str, Column] = {}
-        #: Position of each measurement's column, per chunk; None until the first column is built.
+        #: For each chunk, the position of each measurement's column; None until the first column is built.
         self._places: list[Mapping[str, int]] | None = None
 
     def column(self, measurement: str, type_: DataType) -> Column:
-        """Return the values of a measurement at `times`; null where the run has no value."""
+        """Return the values of a measurement at `times`, with a null for each time at which the run has no value."""
         found = self._columns.get(measurement)
         if found is None:
             found = self._columns[measurement] = self._make(measurement, type_)
         return found
 
     def fill(self) -> None:
-        """Build all columns at once for a flush, if all chunks have one shape and a matrix; otherwise do nothing."""
+        """Build all columns at once for a flush, if all chunks have equal shapes and matrices; otherwise do nothing."""
         shape = self.chunks[0].shape
         if shape is None or any(c.shape != shape for c in self.chunks[1:]):
             return
@@ -169,12 +177,12 @@ class _Sorted:
 
 
 def _rises(chunks: Sequence[Chunk]) -> bool:
-    """Return whether the times of the joined chunks increase strictly."""
+    """Return whether the times increase strictly when the chunks are concatenated."""
     return all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
 
 
 def _places(tablets: Sequence[Tablet]) -> list[Mapping[str, int]]:
-    """Return each tablet's column positions by measurement; neighbours with equal measurements share a mapping."""
+    """Return a mapping of measurements to column positions for each tablet; equal neighbours share one mapping."""
     made: list[Mapping[str, int]] = []
     known: tuple[str, ...] | None = None
     for tablet in tablets:
@@ -263,19 +271,19 @@ def _types_of(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> Map
 
 
 def _present(times: Int64Array, column: Column) -> tuple[Int64Array, Column]:
-    """Return the rows in which the column has a value."""
+    """Return the times and values of the rows in which the column has a value."""
     if column.valid is None:
         return times, column
     places = np.flatnonzero(column.valid)
     return times[places], Column(column.type, column.values).take(places)
 
 
-#: The value for a device that has no runs yet; see `_Device`.
+#: The shared value of devices that have no runs yet; see `_Device`.
 _NO_RUNS: tuple[int, Mapping[str, Sequence[_Run]]] = (0, MappingProxyType({}))
 
 
 class _Device:
-    """The runs of a device, and the types of its series."""
+    """A device of the MemTable: its runs, and the types of its series."""
 
     __slots__ = (
         "_last_run",
@@ -294,13 +302,15 @@ class _Device:
         self.aligned = aligned
         #: The run of each set of measurements; the only run of an aligned device has the key ().
         self.runs: dict[tuple[str, ...], _Run] = {}
-        #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
+        #: The number of runs, and for each measurement of a non-aligned device its runs, oldest first; see
+        #: `_runs_with`.
         self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = _NO_RUNS
         #: Types by measurement. The mapping is replaced, never changed, because several devices may share it.
         self.types: Mapping[str, DataType] = _NO_TYPES
         #: The types of each set of measurements that the device has had; empty while there is only one set.
         self._shapes = _NO_SHAPES
-        #: The measurements of the last tablet, and their types; usually the next tablet has the same ones.
+        #: The measurements of the last tablet, and their types; the next tablet usually has the same measurements and
+        #: types.
         self._measurements: tuple[str, ...] = ()
         self._types: tuple[DataType, ...] = ()
         self._last_run: _Run | None = None
@@ -308,7 +318,7 @@ class _Device:
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
-        """Return whether none of the tablet's series has another type here."""
+        """Return whether no series of the tablet has another type here."""
         if measurements is self._measurements and types is self._types:
             return True
         known = self._shapes.get(measurements)
@@ -356,7 +366,7 @@ class _Device:
         return known[1][measurement]
 
     def series(self, measurement: str, index: int) -> tuple[Int64Array, Column] | None:
-        """Return the points of one series of a non-aligned device, without nulls; None if there are no points."""
+        """Return times and values of one series of a non-aligned device, without nulls; None if there are no points."""
         type_ = self.types.get(measurement)
         if type_ is None:
             return None
@@ -382,7 +392,7 @@ class _Device:
         return found
 
     def short_rows(self, index: int) -> ShortRows | None:
-        """Return the rows if they can be written together with those of other devices (see `short_devices`)."""
+        """Return the device's rows if they can be written together with rows of other devices (see `short_devices`)."""
         if len(self.runs) > 1 or len(self._shapes) > 1:
             return None
         (run,) = self.runs.values()
@@ -415,7 +425,7 @@ class _Device:
 
 
 class SeriesData(msgspec.Struct, frozen=True):
-    """The content of a MemTable for one series of a non-aligned device: sorted, without nulls, never empty."""
+    """The points of a MemTable in one series of a non-aligned device: at least one, sorted by time, without nulls."""
 
     measurement: str
     times: Int64Array
@@ -423,7 +433,7 @@ class SeriesData(msgspec.Struct, frozen=True):
 
 
 class AlignedData(msgspec.Struct, frozen=True):
-    """The content of a MemTable for an aligned device: each row has at least one value; never empty."""
+    """The rows of a MemTable for an aligned device: at least one row, each with at least one value."""
 
     times: Int64Array
     measurements: tuple[str, ...]
@@ -431,7 +441,7 @@ class AlignedData(msgspec.Struct, frozen=True):
 
 
 class ShortDevices(msgspec.Struct, frozen=True):
-    """The content of a MemTable for many devices with few rows: never empty."""
+    """The rows of a MemTable for many devices that have few rows each: at least one device."""
 
     batches: list[DeviceBatch]
     #: Yields the same devices one by one, in the order of their names.
@@ -443,7 +453,7 @@ Content: TypeAlias = AlignedData | list[SeriesData] | ShortDevices
 
 
 class MemTable:
-    """Rows in memory by device. `rank` is the rank of the files that it will become."""
+    """Rows in memory by device. `rank` is the rank of the files that will be written from the MemTable."""
 
     def __init__(self, rank: Rank, first_index: int) -> None:
         self.rank = rank
@@ -462,17 +472,23 @@ class MemTable:
         return not self._devices
 
     def takes(self, head: FrameHead) -> bool:
-        """Return whether a tablet with this head fits: none of the tablet's series has another type in the MemTable."""
+        """Return whether a tablet with this head fits: no series of the tablet has another type in the MemTable."""
         device = self._devices.get(head.device)
         return device is None or device.takes(head.measurements, head.types)
 
     def write(self, batch: TabletFrame, index: int) -> int:
-        """Append the frame of a tablet that `takes` accepts and whose rows all belong here; return the bytes added."""
+        """Append a tablet's frame, and return the number of bytes added.
+
+        `takes` must accept the tablet, and all its rows must belong here.
+        """
         frame = batch.frame
         return self._add(batch.head, Chunk(index, frame, None, batch.span, batch.ordered), len(frame), batch.rows)
 
     def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> int:
-        """Do the same as `write` for those rows of a tablet that belong here; the MemTable keeps the arrays."""
+        """Do the same as `write`, but only for the rows of a tablet that belong here.
+
+        The MemTable keeps the tablet's arrays.
+        """
         size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
         return self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
 
@@ -521,9 +537,9 @@ class MemTable:
 
 
 def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
-    """Return the device without the points of these series in `time`.
+    """Return a copy of the device that lacks the points of these series in `time`.
 
-    Returns `device` itself if it has no such points, and None if no point is left.
+    Returns `device` itself if it has no such points, and None if the copy would have no points.
     """
     if not measurements or not time.touches(device.start, device.end):
         return device
@@ -546,7 +562,7 @@ def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Devic
 
 
 def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> Tablet | None:
-    """Return the tablet without the points of these series in `time`; None if no value is left."""
+    """Return a copy of the tablet that lacks the points of these series in `time`; None if no value is left."""
     keep: BoolArray = (tablet.times < time.start) | (tablet.times >= time.end)
     names, columns = [], []
     for name, column in zip(tablet.measurements, tablet.columns, strict=True):
@@ -597,7 +613,7 @@ class MemTableSnapshot:
         return found
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
-        """Return series with a newer type; see `MemorySource.newer`."""
+        """Return the series that have a newer type than requested; see `MemorySource.newer`."""
         device = self._devices.get(request.device)
         if device is None:
             return {}
@@ -629,9 +645,9 @@ class MemTableSnapshot:
         return found[0], (read_as(found[1], request.types[0]),)
 
     def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
-        """Return the times and columns of series with equal times; None if no series has points.
+        """Return the times that all requested series share, and the columns; None if no series has points.
 
-        Raises TimestampsDiffer if their times differ, or only some of the series have points.
+        Raises TimestampsDiffer if the series have different times, or if only some of them have points.
         """
         found = [device.series(measurement, self._index) for measurement in request.measurements]
         known = [one for one in found if one is not None]
@@ -660,7 +676,8 @@ class MemTableSnapshot:
     def contents(self) -> Iterator[tuple[str, Content]]:
         """Yield each device with its content, sorted by device, for a flush.
 
-        Devices with few rows are yielded together, with the name of the first one, after the other devices among them.
+        Devices with few rows are yielded in groups, each under the name of its first device. A group comes after the
+        other devices whose names lie between those of its own devices.
         """
         window = DeviceWindow()
         for name, device in sorted(self._devices.items()):
@@ -675,7 +692,7 @@ class MemTableSnapshot:
         yield from self._window_contents(window)
 
     def _window_contents(self, window: DeviceWindow) -> Iterator[tuple[str, Content]]:
-        """Yield the devices of a window, as `ShortDevices` if this pays."""
+        """Yield the devices of a window: together, as `ShortDevices`, if this is faster, otherwise one by one."""
         if window.pays:
             yield window.devices[0], ShortDevices(window.batches(), partial(self._device_contents, window.devices))
         else:

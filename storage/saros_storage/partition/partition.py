@@ -9,14 +9,16 @@ active MemTable and above all other data.
     rank      1      2      3        4         5
               file   file   memtable(flushing) active        new tombstone: rank 4
 
-A loaded file has a place among the frozen MemTables until the manifest names it; a LOAD freezes the active MemTable.
+Until the manifest names a loaded file, the file is kept in the list of frozen MemTables, in order of age. A LOAD
+freezes the active MemTable.
 
 A partition that moves here from another region starts with an `underlay`: its older data, which is still read in the
 other region and ranks below all data written here. When all files of this data have arrived, they replace the underlay
-in one step (`partition_import`). Until then every tombstone is still needed.
+in one step (`partition_import`). Until these files arrive, no tombstone may be discarded.
 
-`flushed` is the log index up to which this partition no longer needs the log. Pure: does no I/O. Protected by the
-store's lock; only `folder`, `key` and the manifest (a value) may be read without the lock.
+`flushed` is the log index up to which this partition no longer needs the log. Pure: does no I/O. Partitions are
+protected by the store's lock. Only `folder`, `key` and the manifest, which is an immutable value, may be read without
+the lock.
 """
 
 from __future__ import annotations
@@ -42,14 +44,17 @@ Key = tuple[str, int]
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """The content that a moved partition had in its former region; the files are linked into the partition's folder."""
+    """The content that a moved partition had in its former region.
+
+    The files have been linked into the partition's folder.
+    """
 
     files: Sequence[tuple[FileEntry, FileSource]]
     tombstones: tuple[Tombstone, ...] = ()
     set_aside: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
-        """Return the manifest with the arrived content and `tombstones`, which are those of the live partition."""
+        """Return the manifest with the arrived content and with `tombstones`, the tombstones of the live partition."""
         grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
         return replace(
             grown,
@@ -71,7 +76,8 @@ class Partition:
         #: Lowest rank first.
         self.files = _by_rank(files)
         self.active: MemTable | None = None
-        #: Frozen MemTables that are not in files yet, and loaded files that are not in the manifest yet, oldest first.
+        #: Frozen MemTables that are not written to files yet, and loaded files that are not in the manifest yet, oldest
+        #: first.
         self.immutable: list[MemTable | LoadedFile] = []
         self.tombstones = manifest.tombstones
         #: First and last log index of deletions that the manifest does not contain.
@@ -100,7 +106,7 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Return whether to apply an entry: the files lack its data, and the entry is not older than the partition."""
+        """Return whether an entry must be applied: the files lack its data, and it is not older than the partition."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
@@ -179,7 +185,7 @@ class Partition:
     def compacted(
         self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
     ) -> None:
-        """Adopt a manifest in which the files at the paths `gone` are merged into `added`."""
+        """Adopt a manifest in which `added` replace the files at the paths `gone`, from which they were merged."""
         added = tuple(added)
         self.manifest = manifest
         left = (f for f in self.files if f.path not in gone)
@@ -190,12 +196,15 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
-        """Invalidate the cached snapshot and its basis; call this after every change except to the active MemTable."""
+        """Invalidate the cached snapshot and its basis.
+
+        Call this after every change, unless only the active MemTable has changed.
+        """
         self._snapshot = None
         self._basis = object()
 
     def begin_with(self, underlay: MemorySource) -> None:
-        """Until the partition's older data arrives, read that data from its former place."""
+        """Read the partition's older data from its former region until that data arrives."""
         self.underlay = underlay
         self._snapshot = None
 
@@ -242,7 +251,10 @@ class Partition:
     # ------------------------------------------------------------------ reading
 
     def snapshot(self) -> PartitionSnapshot | None:
-        """Return a snapshot for readers, the same object as long as nothing changes; None if the partition is empty."""
+        """Return a snapshot for readers, which is the same object as long as nothing changes.
+
+        Returns None if the partition is empty.
+        """
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
             memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]

@@ -2,10 +2,10 @@
 
     <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  damaged files, set aside
 
-A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition: it comes from a flush that
-did not finish, whose rows are in the log. Such a file is removed. A live file that is missing, unreadable or of the
-wrong size is set aside: it is moved to another list of the manifest, together with the reason. A new manifest is made
-durable before the files and log entries that it makes obsolete are removed.
+A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition: a flush that did not
+finish has left it, and the rows of that flush are in the log. Such a file is removed. A live file that is missing,
+unreadable or of the wrong size is set aside: it is moved to another list of the manifest, together with the reason. A
+new manifest is made durable before the files and log entries that it makes obsolete are removed.
 
 These functions are called when the store opens, and by the flushing thread.
 """
@@ -73,8 +73,8 @@ def open_partition(
 def _moved(disk: Disk, folder: str, wanted: str) -> str:
     """Move a folder of a partition to `wanted`; return its path. Raises CorruptFile if `wanted` has a partition.
 
-    Names that differ only in case are left alone: they are one name where the file system ignores case, and otherwise
-    no other database has either.
+    The folder is not moved if the names differ only in case: a file system may treat both as one name, and if it does
+    not, neither name belongs to another database.
     """
     if folder.lower() == wanted.lower():
         return folder
@@ -140,7 +140,7 @@ def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
 
 
 def move_aside(disk: Disk, folder: str, path: str) -> None:
-    """Move a damaged file and its resource, as far as they exist, to `corrupt/`."""
+    """Move a damaged file and its resource to `corrupt/`, if they exist."""
     target = os.path.join(folder, CORRUPT_FOLDER)
     disk.make_folder(target)
     for source in (path, path + RESOURCE):

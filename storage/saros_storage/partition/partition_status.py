@@ -10,7 +10,7 @@ from saros_storage.scan.snapshot import FileSource
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """A live file, with the time span of all its devices.
+    """A live file, and the time span that covers all its devices.
 
     A `staged` file was loaded, but is not in the manifest yet.
     """

@@ -1,12 +1,14 @@
-"""All partitions of a store. A log entry changes them in the same way when it is first applied and when it is replayed.
+"""All partitions of a store.
+
+Applying a log entry for the first time and replaying it later change the partitions in the same way.
 
     entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
              loaded files                        ->  afterwards, by the caller, which has the disk (`load`)
 
 A partition skips entries whose data is already in its files (`flushed`), and entries from before its creation. A replay
-may therefore start anywhere before the first entry that some partition still needs.
+may therefore start at any entry, as long as it includes each entry that some partition still needs.
 
-Pure: does no I/O. Owned by the store, and protected by the store's lock.
+Pure: does no I/O. The store owns these objects, and its lock protects them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from saros_storage.schema import DeleteDatabase, SchemaTree
 
 
 class Partitions:
-    """All partitions, which are found by database and slice.
+    """All partitions; each is identified by its database and its slice of time.
 
     `folder_of(database, slice)` returns the folder of a new partition.
     """
@@ -44,7 +46,7 @@ class Partitions:
         self.schema = schema
         #: Log index of the last entry whose changes are in `schema`.
         self.schema_index = schema_index
-        #: The last applied entry; during a replay, the one that the replay has reached.
+        #: The log index of the last applied entry; during a replay, of the entry that the replay has reached.
         self.applied = schema_index
         #: Size of all MemTables in bytes, including frozen ones.
         self.memory_bytes = 0
@@ -59,7 +61,7 @@ class Partitions:
         return list(self._by_database.get(database, {}).values())
 
     def counts(self) -> list[tuple[str, int]]:
-        """Return each database that has partitions, and their number."""
+        """Return the number of partitions of each database that has any."""
         return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
 
     def add(self, partition: Partition) -> None:
@@ -73,13 +75,13 @@ class Partitions:
         self._views = None
 
     def take_touched(self) -> list[Partition]:
-        """Return the partitions written to since the last call."""
+        """Return the partitions to which rows were written since the last call."""
         touched = list(self._touched.values())
         self._touched.clear()
         return touched
 
     def views(self) -> dict[str, tuple[PartitionSnapshot, ...]]:
-        """Return snapshots of all readable partitions, by database, in order of slices."""
+        """Return snapshots of all readable partitions: for each database, a list in order of slices."""
         if self._views is None:
             views = {}
             for database, slices in self._by_database.items():
@@ -205,7 +207,7 @@ class Partitions:
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
         """Add a loaded file of the applied entry `index`.
 
-        Return the file's partition, or None if the partition does not want the entry.
+        Return the file's partition, or None if the partition does not need the entry (see `Partition.wants`).
         """
         partition = self._partition_for(staged.database, staged.slice, index)
         if partition is None:
@@ -228,7 +230,10 @@ class Partitions:
 
     @staticmethod
     def _memtable(partition: Partition, index: int, head: FrameHead) -> MemTable:
-        """Return the MemTable for rows of an entry; freeze the active one if it has other types for these series."""
+        """Return the MemTable for rows of an entry.
+
+        If the active MemTable has other types for the series of these rows, freeze it and create another.
+        """
         memtable = partition.active
         if memtable is not None and memtable.takes(head):
             return memtable
@@ -236,7 +241,10 @@ class Partitions:
         return partition.memtable(index)
 
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
-        """Return the partition, created if needed; None if it does not need the entry (see `Partition.wants`)."""
+        """Return the partition, and create it if it does not exist.
+
+        Returns None if it does not need the entry (see `Partition.wants`).
+        """
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:

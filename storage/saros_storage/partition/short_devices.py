@@ -1,11 +1,12 @@
-"""Devices of a MemTable with few rows, collected for a flush that writes many of them together.
+"""Devices that have few rows in a MemTable, collected so that a flush can write many of them together.
 
     frames of devices with the same series, chunks and rows --joined--> bytes as an array of devices x chunks x bytes
                                                             --cut-----> times: devices x rows, values: devices x rows
 
-A device can be written with others if its tablets have the same series, their times rise, all columns have fixed
-widths and no nulls, and all of its chunks have the same number of rows, at most `SHORT_ROWS` together. The frames of
-such devices are joined and cut by a few calls for all of them, instead of some calls for each series.
+A device can be written together with others under these conditions: all its tablets have the same series, their times
+rise, and all columns have fixed widths and no nulls. All its chunks have equal numbers of rows, and at most
+`SHORT_ROWS` rows in total. A few calls join and cut the frames of all such devices; otherwise, each series would need
+several calls.
 
 Only the thread that flushes uses this module.
 """
@@ -21,16 +22,17 @@ from saros_storage.base.types import NUMPY_DTYPE, DataType, NumericArray
 from saros_storage.mutation.tablet_codec import FixedLayout, fixed_layout
 from saros_storage.tsfile.device_batch import DeviceBatch
 
-#: Maximum number of rows of a device, and of series of a device, that is written together with others.
+#: Limits for a device that is written together with others: the number of its rows, and the number of its series.
 SHORT_ROWS, _SERIES_MAX = 64, 64
-#: Number of series from which on a window is full. It keeps a step short: a throttled flush pauses between steps.
+#: A window is full once its devices have this number of series in total. The limit keeps a step short, since a
+#: throttled flush pauses only between steps.
 _WINDOW_SERIES = 1_024
 #: Devices are written together if a batch has at least this number of devices on average.
 _BATCH_MIN = 4
 
 
 class ShortRows(NamedTuple):
-    """The rows of a device: the bodies of its frames, which have one layout."""
+    """The rows of a device: the bodies of its frames, which all have the same layout."""
 
     aligned: bool
     measurements: tuple[str, ...]
@@ -47,7 +49,7 @@ def short_rows(
     types: tuple[DataType, ...],
     parts: Sequence[tuple[int, bytes | memoryview]],
 ) -> ShortRows | None:
-    """Return the rows of the (rows, body) `parts` of a device; None if they cannot be written with other devices."""
+    """Return a device's rows, given as `parts` (rows, body); None if they cannot be written with other devices."""
     rows = parts[0][0]
     if rows * len(parts) > SHORT_ROWS or len(types) > _SERIES_MAX:
         return None
@@ -58,16 +60,17 @@ def short_rows(
 
 
 class DeviceWindow:
-    """Devices that are written together, by their shape."""
+    """Devices that are written together, grouped by their shape."""
 
     def __init__(self) -> None:
         self.devices: list[str] = []
-        #: Places and rows of the devices of each shape. A shape with equal but not identical tuples counts as another.
+        #: The places and the rows of the devices of each shape. A shape with equal but not identical tuples counts as
+        #: another.
         self._shapes: dict[tuple[int, int, bool, int, int], tuple[list[int], list[ShortRows]]] = {}
         self._series = 0
 
     def add(self, device: str, rows: ShortRows) -> None:
-        """Append a device; its name is greater than those of the devices before."""
+        """Append a device, whose name must be greater than the names of all devices appended before."""
         shape = id(rows.measurements), id(rows.types), rows.aligned, rows.rows, len(rows.bodies)
         places, alike = self._shapes.setdefault(shape, ([], []))
         places.append(len(self.devices))

@@ -38,15 +38,15 @@ from saros_storage.tsfile.structure.format import (
 )
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
-#: Maximum number of decompressed bytes that an algorithm can produce per stored byte. For algorithms not listed here,
-#: only `PAGE_BYTES_MAX` limits a page.
+#: For each algorithm, the maximum number of decompressed bytes that it can produce per stored byte. Pages of algorithms
+#: that are not listed here are limited only by `PAGE_BYTES_MAX`.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
-#: For pages of at most this decompressed size, the expansion is not checked.
+#: The ratio of decompressed to stored bytes is not checked for pages of at most this decompressed size.
 _GROWTH_FREE_BYTES = 1 << 16
 
 
 class PageMeta(NamedTuple):
-    """A page: the offset of its bytes, their number (`stored`), and their decompressed `size` (0: nulls only)."""
+    """A page: the offset of its bytes, their number (`stored`), and the decompressed `size` (0: only nulls)."""
 
     offset: int
     stored: int
@@ -66,7 +66,7 @@ class PageTable(NamedTuple):
     counts: Int64Array
     firsts: Int64Array
     lasts: Int64Array
-    #: For each page, the sums of sizes and of counts from the chunk's first page up to and including this page.
+    #: For each page, the total size and the total count of all pages from the chunk's first page through this one.
     size_ends: Int64Array
     count_ends: Int64Array
 
@@ -81,7 +81,7 @@ class PageTable(NamedTuple):
         return int(self.count_ends[-1] - self.count_ends[0] + self.counts[0]) if len(self.counts) else 0
 
 
-#: The fields counts, firsts and lasts of `PageTable`.
+#: The fields `counts`, `firsts` and `lasts` of `PageTable`.
 _SHAPE = slice(PageTable._fields.index("counts"), PageTable._fields.index("lasts") + 1)
 
 
@@ -105,9 +105,9 @@ class ChunkLayout(msgspec.Struct, frozen=True):
     encoding: Encoding
     compressor: Compressor
     pages: tuple[PageMeta, ...]
-    #: The numbers of all pages, one row for each field of `PageTable`.
+    #: A matrix that has a row for each field of `PageTable` and a column for each page.
     numbers: NumericArray
-    #: Decompressed bytes of the largest page.
+    #: The number of decompressed bytes of the largest page.
     size_max: int
     #: True if each page has its own statistics. Otherwise the chunk has at most one page, with the chunk's statistics.
     many: bool
@@ -198,8 +198,8 @@ def _read_page(
 ) -> PageMeta:
     """Read the page header at the cursor and move the cursor past the page.
 
-    `alone` is the chunk's index entry if the chunk has only this page, otherwise None. `empty` is not 0 if the page may
-    have no points.
+    `alone` is the chunk's index entry if the chunk has only this page, otherwise None. A value of `empty` other than 0
+    allows the page to have no points.
     """
     size = cursor.uvar()
     if size == 0:

@@ -1,11 +1,11 @@
-"""Chunk groups of many devices with a few rows each, encoded together.
+"""Encode the chunk groups of many devices together, if each device has only a few rows.
 
     DeviceBatch     devices with the same series and the same number of rows: a matrix of times, a matrix per series
     encode_devices  the chunk group of each device, and then, once its position is known, its part of the index
 
-For chunks of a few rows, calls and objects take longer than encoding the values. So the values of all devices are
-encoded by one call, their statistics are computed and encoded by one call, and no object is kept per series. The
-bytes are the same as those that `TsFileWriter.write_series` or `write_aligned` write for each device.
+For chunks of a few rows, calls and objects take longer than encoding the values. So one call encodes the values of all
+devices, another call computes and encodes their statistics, and no object is created per series. The encoded bytes
+equal those that `TsFileWriter.write_series` or `write_aligned` would write for each device.
 
 Pure: any thread.
 """
@@ -42,16 +42,16 @@ _TIME_NAME = ""
 
 
 class DeviceBatch(msgspec.Struct, frozen=True, eq=False):
-    """Rows of devices with the same series, without nulls and text; rows of a device rise strictly in time."""
+    """Rows of devices that have the same series, without nulls or texts; the times of each device rise strictly."""
 
     devices: Sequence[str]
-    #: The place of each device among all devices that are written together.
+    #: The position of each device in the order of all devices that are written together.
     places: Int64Array
     aligned: bool
     #: Sorted.
     measurements: tuple[str, ...]
     types: tuple[DataType, ...]
-    #: One row for each device; likewise each matrix of `values`, of which there is one for each measurement.
+    #: A matrix with one row for each device. `values` has such a matrix for each measurement.
     times: Int64Array
     values: tuple[NumericArray, ...]
 
@@ -70,12 +70,15 @@ class DeviceBatch(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-#: Declared encoding, and compressor, of each series of a batch.
+#: The declared encoding and the compressor of each series of a batch.
 Stored = tuple[tuple[Encoding, Compressor], ...]
 
 
 class _Column(NamedTuple):
-    """A series of each device: the bytes of its chunks, and its statistics, encoded. `type` is None for times."""
+    """One series that all devices have: for each device, the bytes of its chunk and its encoded statistics.
+
+    `type` is None for times.
+    """
 
     name: str
     type: DataType | None
@@ -149,14 +152,14 @@ def _encode_alike(
     declared: Encoding,
     compressor: Compressor,
 ) -> dict[str, _Column]:
-    """Encode the series at the places `alike`, which have one type, encoding and compressor.
+    """Encode the series at the positions `alike`, which all have the same type, encoding and compressor.
 
-    `heads`: for each device, the first part of the pages.
+    `heads` has, for each device, the bytes with which the device's pages begin.
     """
     count, width = len(heads), len(alike)
     names = [batch.measurements[place] for place in alike]
     mask = VALUE_MASK if batch.aligned else 0
-    # Row i * width + k: series k of device i.
+    # Row i * width + k belongs to series k of device i.
     values = np.stack([batch.values[place] for place in alike], axis=1).reshape(count * width, -1)
     encodings, pages = encode_by_trial(declared, compressor, type_, values)
     repeated = [head for head in heads for _ in names]
@@ -173,6 +176,9 @@ def _encode_alike(
 
 
 def _chunk(head: bytes, ids: bytes, body: bytes, packed: bytes) -> bytes:
-    """Return a chunk of one page: `head` is the marker and name, `ids` the type, compressor and encoding."""
+    """Return a chunk of one page.
+
+    `head` contains its marker and name; `ids` contains its type, compressor and encoding.
+    """
     sizes = uvar(len(body)) + uvar(len(packed))
     return b"".join((head, uvar(len(sizes) + len(packed)), ids, sizes, packed))

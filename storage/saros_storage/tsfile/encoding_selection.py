@@ -1,15 +1,15 @@
 """Choose the encoding of each chunk of a floating-point series that declares GORILLA: GORILLA, PLAIN or TS_2DIFF.
 
-GORILLA removes the bits that neighbouring values share; the remaining bits are not aligned to bytes, so a compressor
-gains little. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a power
-of ten. TS_2DIFF stores the differences of these whole numbers in a few bits each, which halves the files of typical
-plant data. TS_2DIFF is used only if every value is restored bit for bit.
+GORILLA removes the bits that neighbouring values share. The remaining bits are not aligned to bytes, so a compressor
+can hardly shorten them. Values that repeat compress better in PLAIN. A value with few decimals is a whole number
+divided by a power of ten. TS_2DIFF stores the differences between these whole numbers in a few bits each. This halves
+the size of files with typical plant data. TS_2DIFF is used only if every value is restored bit for bit.
 
 `chosen_encoding` tries the three encodings on the first rows of the chunk. Such a trial costs more than writing a small
 chunk. Therefore a flush, which writes many small chunks, uses `EncodingChoices`: it reuses each choice for the next
 chunks of the series. For chunks of a few rows, `EncodingChoices` selects PLAIN without a trial, because a compaction
-later joins these chunks and then chooses an encoding for all their rows. Devices with few rows are written together,
-and `encode_by_trial` tries the encodings on all their chunks, a few calls for many chunks.
+later joins these chunks and then chooses an encoding for all their rows. Devices with few rows are written together.
+For these, `encode_by_trial` tries the encodings on all chunks, with only a few calls for many chunks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, Data
 from saros_storage.encoding import encode, encode_matrix, encode_plain_rows, encode_rows, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
 
-#: Number of rows on which the encodings are tried: enough to contain repeated values. For 60 columns of sensor data,
-#: the encodings chosen in this way took 3 % more bytes than encodings chosen by trials on all rows.
+#: The number of rows on which the encodings are tried: enough that repeated values occur among them. In a test with 60
+#: columns of sensor data, the encodings chosen on these rows took 3 % more bytes than encodings chosen on all rows.
 _TRIED_ROWS = 4_096
 #: `EncodingChoices` selects PLAIN for chunks of at most this many rows, since the header and the statistics of such a
-#: chunk are several times as large as its values.
+#: chunk take several times as many bytes as its values.
 _UNTRIED_ROWS = 8
 #: Choose TS_2DIFF only if its encoded size is less than this fraction of the smaller alternative's size, since PLAIN
 #: values need no decoding.
@@ -40,7 +40,7 @@ _CHUNKS_MAX = 16
 _SERIES_MAX = 100_000
 
 
-#: (device, measurement, declared encoding, compressor, type, values, validity mask) -> encoding of a chunk.
+#: Maps (device, measurement, declared encoding, compressor, type, values, validity mask) to the encoding of a chunk.
 Choose: TypeAlias = Callable[[str, str, Encoding, Compressor, DataType, Values, BoolArray | None], Encoding]
 
 
@@ -53,14 +53,14 @@ def choose_by_trial(
     values: Values,
     valid: BoolArray | None,
 ) -> Encoding:
-    """Choose by a trial for every chunk (see `Choose` for the parameters)."""
+    """Choose the encoding of a chunk by a trial (see `Choose` for the parameters)."""
     return chosen_encoding(declared, compressor, type_, values, valid)
 
 
 class EncodingChoices:
     """Chooses encodings by trial and reuses each choice for the next chunks of its series. Belongs to one thread.
 
-    The values of a sensor seldom change their character, and a trial for every chunk would take most of the time of a
+    One encoding usually stays the best for a sensor, and a trial for every chunk would take most of the time of a
     flush.
     """
 
@@ -73,7 +73,8 @@ class EncodingChoices:
     ) -> Encoding | None:
         """Return the encoding of the series' next chunk if it can be selected without the values, otherwise None.
 
-        The call counts as one use of a remembered TS_2DIFF. The caller must check that the values allow TS_2DIFF.
+        If the result is a remembered TS_2DIFF, the call counts as one use of it. The caller must check that the values
+        allow TS_2DIFF.
         """
         if not _is_chosen(declared, type_):
             return declared
@@ -111,7 +112,7 @@ class EncodingChoices:
 
 
 def _is_chosen(declared: Encoding, type_: DataType) -> bool:
-    """Return whether the writer may choose another encoding than the declared one."""
+    """Return whether the writer may choose an encoding other than the declared one."""
     return declared is Encoding.GORILLA and type_ in FLOATING_TYPES
 
 

@@ -1,4 +1,4 @@
-"""Read the structure of a TsFile, from the device down to the page. No page is decoded.
+"""Read the structure of a TsFile: its devices, their series, chunks and pages. No page is decoded.
 
     DeviceSurvey  root.a.d1, aligned
       SeriesOutline  temp DOUBLE, statistics
@@ -21,7 +21,10 @@ from saros_storage.tsfile.reader import TsFileReader
 
 
 class PageSurvey(msgspec.Struct, frozen=True):
-    """A page: its offset, stored size and decompressed size. `statistics` is None if the page has only nulls."""
+    """A page: its offset, stored size and decompressed size.
+
+    `statistics` is None if all values of the page are null.
+    """
 
     offset: int
     stored: int
@@ -59,7 +62,7 @@ class SeriesOutline(msgspec.Struct, frozen=True):
 
 
 class DeviceSurvey(msgspec.Struct, frozen=True):
-    """A device and its series in the file's order, the time column first."""
+    """A device and its series; the time column comes first, and the other series follow in the file's order."""
 
     path: str
     aligned: bool

@@ -1,6 +1,6 @@
 """Decompress and decode pages of non-aligned series by one kernel call.
 
-There are kernels for pages that are compressed by LZ4 and whose values are encoded as PLAIN or TS_2DIFF. Pure: any
+There are kernels for pages that are compressed with LZ4 and contain values encoded as PLAIN or TS_2DIFF. Pure: any
 thread.
 """
 
@@ -16,9 +16,9 @@ from saros_storage.encoding import EXACT_POWERS, is_byte_swapped, is_delta_encod
 from saros_storage.kernels.codecs.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 
-#: Arguments: the file, the pages, the decompressed size of all pages together, an upper bound of the decompressed size
-#: of a page, and the array that receives the values. Returns the encoded times of all pages, concatenated, and the
-#: length of each page's times, or None if the pages are damaged.
+#: The arguments are the file, the pages, the decompressed size of all pages together, an upper bound of the
+#: decompressed size of one page, and the array that receives the values. Returns the encoded times of all pages,
+#: concatenated, and the length of each page's times, or None if the pages are damaged.
 FusedDecoder: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
 
 
@@ -68,5 +68,5 @@ def _plain_points(
 
 
 def _blocks(data: memoryview, table: PageTable) -> tuple[ByteArray, Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Return the arguments that both kernels take: the file, and each page's offset, stored size, size and rows."""
+    """Return the arguments that both kernels take: the file, and each page's offset, sizes and row count."""
     return np.frombuffer(data, np.uint8), table.offsets, table.stored, table.sizes, table.counts

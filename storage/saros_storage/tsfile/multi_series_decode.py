@@ -4,8 +4,8 @@
     s1   page page page      of a type that has a kernel       times    compared as bytes, decoded once
     s2   page page page
 
-One call for many series costs less time in Python, and a decoding thread takes the interpreter lock less often. Series
-that no kernel supports are decoded one after another.
+One call for many series takes less time in Python than many calls, and the thread acquires the interpreter lock less
+often. Series that no kernel supports are decoded one after another.
 
 Pure functions over a mapped file, for any thread.
 """
@@ -31,7 +31,7 @@ _Run: TypeAlias = tuple[Int64Array, list[Column], int]
 
 
 class _TimesDiffer(Exception):
-    """Pages of two series have the same span, but different times, or equal times that are encoded differently."""
+    """Two series have pages with equal spans, but with different times, or with times that are encoded differently."""
 
 
 def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:

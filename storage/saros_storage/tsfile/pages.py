@@ -5,9 +5,9 @@
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
 Arrays are allocated for all pages of a call and filled batch by batch. A batch consists of as many pages as fit in the
-processor's cache. All pages of a batch are decompressed into one buffer and decoded by one call, because the cost in
-Python per page limits how fast files are read and how well two threads scale: a thread that decodes one page per call
-takes the interpreter lock every 20 us.
+processor's cache. All pages of a batch are decompressed into one buffer and decoded by one call, because the time that
+Python takes per page limits how fast files are read. It also limits two threads that read at once: a thread that
+decodes one page per call acquires the interpreter lock every 20 us.
 
 Each page is checked: its number of rows must agree with its statistics and its bitmap, its first and last time must
 agree with its statistics, and its times must rise strictly. Pure functions over a mapped file, for any thread.
@@ -48,7 +48,8 @@ from saros_storage.tsfile.fused_decode import fused_decoder
 from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
-#: Decompressed bytes of a batch: about the size of a block's values, and of the processor's second-level cache.
+#: The number of decompressed bytes of a batch: about the size of a block's values, and of the processor's second-level
+#: cache.
 _BATCH_BYTES = 1 << 20
 _ROWS_PREFIX_BYTES = 4
 
@@ -115,7 +116,10 @@ def read_column(
 
 
 def _checked_size(layout: ChunkLayout, table: PageTable) -> tuple[int, int]:
-    """Return the pages' row count and decompressed size. Raises CorruptFile if they exceed the limits of a read."""
+    """Return the total row count and the total decompressed size of the pages.
+
+    Raises CorruptFile if they exceed the limits of a read.
+    """
     rows, size = table.rows, table.size
     if rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
         raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {size} bytes")
@@ -177,7 +181,7 @@ def _decompress(layout: ChunkLayout, data: memoryview, table: PageTable) -> Batc
 
 
 class _Points(NamedTuple):
-    """Pages with decoded values: all encoded times, concatenated, the length of each page's times, and the values."""
+    """Pages with decoded values: all encoded times, concatenated; their length in each page; and the values."""
 
     times: bytes
     lengths: Int64Array
@@ -223,7 +227,7 @@ def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
 
 
 def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Array]:
-    """Return each page's bitmap, and the position in the buffer at which the page's values start."""
+    """Return, for each page, its bitmap and the position in the buffer at which its values start."""
     bitmaps: list[bytes] = []
     starts: list[int] = []
     buffer = batch.data
@@ -243,12 +247,12 @@ def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Arra
 
 @lru_cache(maxsize=1024)
 def full_bitmap(rows: int) -> bytes:
-    """Return the bitmap of a page with `rows` rows, all of them present."""
+    """Return the bitmap of a page with `rows` rows that all have a value."""
     return np.packbits(np.ones(rows, np.bool_)).tobytes()
 
 
 def _present(bitmaps: list[bytes], rows: list[int]) -> BoolArray | None:
-    """Return the mask of present rows over all pages, or None if all rows are present."""
+    """Return a mask that is true for each row with a value, over all pages, or None if all rows have a value."""
     if all(bitmap == full_bitmap(count) for bitmap, count in zip(bitmaps, rows, strict=True)):
         return None
     masks = [np.unpackbits(np.frombuffer(b, np.uint8), count=n) for b, n in zip(bitmaps, rows, strict=True)]
@@ -269,7 +273,7 @@ class _Sink(Protocol):
     """Collects the values of successive batches into a column."""
 
     def add(self, batch: Batch, starts: Int64Array) -> None:
-        """Append pages without nulls; the values of page i start at `starts[i]`."""
+        """Append pages that have no nulls; the values of page i start at `starts[i]`."""
         ...
 
     def add_sparse(self, batch: Batch, starts: Int64Array, mask: BoolArray) -> None:
@@ -286,7 +290,7 @@ def _sink(type_: DataType, rows: int) -> _Sink:
 
 
 class _Mask:
-    """A mask of present rows, allocated when the first null arrives."""
+    """A mask of the rows that have a value, allocated when the first null arrives."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -375,7 +379,7 @@ def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
 
 
 def _decode_into(batch: Batch, encoding: Encoding, type_: DataType, starts: Int64Array, out: NumericArray) -> None:
-    """Decode the pages that have points into `out` by one call; the values of page i begin at `starts[i]`."""
+    """Decode the pages that have points into `out`, by one call; the values of page i begin at `starts[i]`."""
     if not len(out):
         return
     ends, counts = batch.ends, batch.table.counts

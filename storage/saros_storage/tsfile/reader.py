@@ -1,12 +1,12 @@
 """Read a TsFile (v3 or v4) from a mapped file. The reader implements `tsfile_access.TsFileAccess`.
 
 Opening a file reads only its tail. A device is found by binary search through the index. The device's index and the
-headers of its chunks are stored in bounded caches, so that a query that reads a series again reads only the pages.
-Decoded pages are not cached here, but in `chunk_cache`.
+headers of its chunks are stored in bounded caches. If a later query reads the same series, it reads only the pages from
+the file. Decoded pages are not cached here, but in `chunk_cache`.
 
-Names are returned in canonical form, regardless of their spelling in the file. Other writers than Saros may spell names
-differently. In their files, a device that the search does not find is looked up by its canonical path in a table of all
-devices, which is built on first use.
+The reader returns names in canonical form, however they are spelled in the file. Writers other than Saros may spell
+names differently. In their files, a device that the search does not find is looked up by its canonical path in a table
+of all devices, which is built on first use.
 
 Thread-safe: caches have locks, everything else is immutable. The file stays mapped as long as this reader or any object
 that it returned exists.
@@ -64,7 +64,7 @@ class TsFileReader:
 
     @property
     def metadata(self) -> FileMetadata:
-        """Version, properties, and the end of the data area."""
+        """The version, the properties, and the end of the data area."""
         return self._metadata
 
     def devices(self) -> Iterator[str]:
@@ -182,7 +182,7 @@ class TsFileReader:
         return read_device(device, self._cursors(span), self._metadata.data_end)
 
     def _cursors(self, device: Span) -> list[Cursor]:
-        """Return a cursor for each run of the device's TimeseriesMetadata."""
+        """Return a cursor for each run of the device's TimeseriesMetadata in the index."""
         spans = self._tree.series_spans(device)
         return [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
 

@@ -48,9 +48,10 @@ def encode_series(
 def encode_series_rows(
     mask: int, name: bytes, type_: DataType | None, statistics: ByteArray, offsets: Int64Array
 ) -> list[ByteArray]:
-    """Encode TimeseriesMetadata of series with one chunk each, as the rows of matrices to be joined side by side.
+    """Encode the TimeseriesMetadata of series with one chunk each, as matrices with a row for each series.
 
-    `statistics` has a row for each series, and `offsets` an element; the other arguments are as in `encode_series`.
+    If the matrices are joined side by side, each row is the TimeseriesMetadata of one series. For each series, `statistics` has a row, and `offsets` has an element. The other arguments are as in
+    `encode_series`.
     """
     type_id = VECTOR_TYPE if type_ is None else type_
     head = np.frombuffer(bytes((mask,)) + name + bytes((type_id,)) + uvar(_OFFSET_BYTES), np.uint8)

@@ -6,12 +6,13 @@ Each non-aligned series stores its own times, which are mostly the same as the t
 
 Recently decoded times are recognised by their stored bytes. Comparing equal bytes is cheap, since times at regular
 intervals take a few bytes per 128 rows. Comparing different bytes is even cheaper, because the first difference ends
-the comparison. A join of series with equal times gets the same array from each series and need not compare the times.
+the comparison. A join of series with equal times receives the same array for each series, so it need not compare the
+times.
 
 A series is read run by run, from its first page to its last, before the next series is read from its first page.
 Therefore the cache has room for all runs of one series, or of a few series that are read side by side.
 
-Any thread: two threads that decode the same times at once may both do the work.
+Any thread may use the cache. If two threads need the same times at once, both may decode them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import pages_span
 from saros_storage.kernels.merge import rises
 
-#: Room for some four million times at regular intervals, or for two million of each of two series read side by side.
+#: The size suffices for four million times at regular intervals, or two million for each of two series that are read
+#: side by side.
 _BYTES_MAX = 32 << 20
 #: Runs with more rows than a block are not cached.
 _ROWS_MAX = 1 << 17
@@ -39,7 +41,7 @@ class _CachedTimes(msgspec.Struct, frozen=True, eq=False):
     times: Int64Array
 
 
-#: The key is the shape of a run of pages: their sizes, counts, first times and last times. Weights are in bytes.
+#: The key is the shape of a run of pages: the pages' sizes, counts, first times and last times. Weights are in bytes.
 _recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 

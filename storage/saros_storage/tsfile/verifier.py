@@ -6,11 +6,11 @@
     series   the same over all its chunks              compared with the index
 
 TsFile has no checksums, so a file that passes all checks may still differ from the data originally written. A problem
-ends the check of its series; the other series are still checked. Sums of floats may differ by a small tolerance, since
-they depend on the order of summing. Minimum, maximum and sum are not compared if the sum is not finite, because writers
-treat NaN differently.
+ends the check of its series; the other series are still checked. Sums of floats may differ slightly, since a sum
+depends on the order in which the values are added. Minimum, maximum and sum are not compared if the sum is not finite,
+because writers treat NaN differently.
 
-Pure functions over a mapped file, for any thread. They need memory for one run of decoded pages.
+Pure functions over a mapped file, for any thread. These functions hold only one run of decoded pages in memory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
-#: Rows decoded at a time: few enough to stay in the processor's cache and to reuse memory that was just freed.
+#: Number of rows decoded at a time: few enough to stay in the processor's cache and to use memory just freed.
 _RUN_ROWS = 50_000
-#: Maximum number of problems reported; more would not describe a ruined file better.
+#: Maximum number of problems that are reported; reporting more would not describe a ruined file better.
 PROBLEMS_MAX = 1_000
-#: Accepted difference of two sums, relative to the largest possible sum: far greater than the effect of the order of
-#: summing, far smaller than the effect of one wrong value in a page.
+#: Accepted difference of two sums, relative to the largest possible sum. Another order of the values changes a sum by
+#: far less, and one wrong value in a page changes it by far more.
 _SUM_TOLERANCE = 1e-6
 Problem = CorruptFile | UnsupportedFile
 
@@ -72,7 +72,7 @@ class _Check:
         self.result = CheckResult()
 
     def problems(self) -> Iterator[Problem]:
-        """Check all series of the file and yield each problem when it is found."""
+        """Check all series of the file, and yield each problem as soon as it is found."""
         try:
             names = list(self._reader.devices())
         except (CorruptFile, UnsupportedFile) as error:

@@ -1,4 +1,4 @@
-"""Write a TsFile: the writer receives any number of chunks and produces a finished v4 file.
+"""Write a TsFile: the writer takes any number of chunks and produces a finished file of version 4.
 
     writer = TsFileWriter(disk.create(path))
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
@@ -14,7 +14,7 @@ device should be written one after another.
 In an aligned device, chunk i of each column belongs to chunk i of the time column, so each column must have as many
 chunks as the time column. A column that a call omits gets an empty chunk. If a column first appears in a later call,
 empty chunks for the earlier calls are written as a separate chunk group, before the chunk group of this call. If every
-call gives all columns, no empty chunks are needed.
+call provides all columns, no empty chunks are needed.
 
 If a series declares GORILLA, the writer may choose PLAIN or TS_2DIFF (see `encoding_selection`); the header of each
 chunk names its encoding.
@@ -75,12 +75,13 @@ from saros_storage.tsfile.structure.metadata import encode_metadata
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
 DEFAULT_PAGE_ROWS = 10_000
-#: Maximum bytes of text in a page. A longer text has a page to itself.
+#: Maximum number of bytes of text in a page. A longer text has a page to itself.
 PAGE_TEXT_BYTES_MAX = 1 << 20
-#: Encoded bytes that are buffered before the next write to the file.
+#: Number of encoded bytes that are buffered before they are written to the file.
 _BATCH_BYTES = 1 << 20
 _TIME_NAME = ""
-#: Maximum number of cached chunk headers. Devices of one kind often have equal series, and so equal headers.
+#: Maximum number of cached chunk headers. Devices of one kind often have equal series, whose chunk headers are then
+#: equal, too.
 _HEADERS_MAX = 4_096
 
 
@@ -106,7 +107,10 @@ class TsFileWriter:
     """Writes the chunks of one TsFile, then its index and tail."""
 
     def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS, choose: Choose = choose_by_trial) -> None:
-        """Start a file. `choose` selects the encoding of each chunk, except of chunks that are given encoded."""
+        """Start a file.
+
+        `choose` selects the encoding of each chunk, unless the caller passes the chunk in encoded form.
+        """
         assert page_rows > 0
         self._choose = choose
         self._out = _Output(file)
@@ -361,7 +365,7 @@ class TsFileWriter:
 
 
 class _Page(NamedTuple):
-    """An encoded page. Its uncompressed `size` is 0 if it has no points."""
+    """An encoded page. The uncompressed `size` of a page without points is 0."""
 
     statistics: StoredStatistics
     size: int
@@ -471,7 +475,7 @@ class _ClosedDevice(NamedTuple):
     """The index entries of a device whose chunks are all written: the TimeseriesMetadata of all series."""
 
     segments: Segments
-    #: In the file's order; devices of a batch share the list.
+    #: The names are in the file's order; all devices of a batch share this list.
     names: list[str]
     metadata: bytes
     start: int
@@ -530,11 +534,11 @@ class _Output:
         self._parts: list[bytes | memoryview] = []
         self._waiting_bytes = 0
         self.position = 0
-        #: CRC-32 of all bytes handed to the file.
+        #: CRC-32 of all bytes that were written to the file.
         self.crc32 = 0
 
     def add(self, *parts: bytes | memoryview) -> None:
-        """Append the parts, which must not change before the next batch is written."""
+        """Append the parts; the caller must not change them before the next batch is written."""
         size = sum(map(len, parts))
         self._parts += parts
         self.position += size

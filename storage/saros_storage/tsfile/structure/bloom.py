@@ -1,9 +1,10 @@
 """The bloom filter of the series in a file.
 
 The bit index of a key is |h| mod `size`, where h is the signed number in the low 32 bits of the sum of the two halves
-of MurmurHash3 x64-128. Apache's Java implementation treats the 1 to 15 bytes after the last full block as signed, the
-standard hash (`mmh3`) and Apache's C++ implementation as unsigned. The two variants agree only on ASCII keys. Therefore
-the bits of both variants are set for every key, so that readers of either kind find all series.
+of MurmurHash3 x64-128. Apache's Java implementation treats the 1 to 15 bytes after the last full block as signed. The
+standard hash (`mmh3`) and Apache's C++ implementation treat them as unsigned. The two variants of the hash have equal
+results only for ASCII keys. Therefore the bits of both variants are set for every key, so that readers of either kind
+find all series.
 
 This module does not query filters, because Saros searches the index directly.
 
@@ -40,7 +41,10 @@ class BloomFilter(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(keys: Sequence[str]) -> BloomFilter:
-        """Build a filter of the keys. Its size allows for non-ASCII keys, which set twice as many bits."""
+        """Build a filter of the keys.
+
+        Its size allows for non-ASCII keys, which set twice as many bits as ASCII keys.
+        """
         count = len(keys) + sum(not key.isascii() for key in keys)
         size = max(_BITS_MIN, int(-count * math.log(_ERROR_RATE) / math.log(2) ** 2) + 1)
         hashes = min(_HASHES_MAX, int(-math.log(_ERROR_RATE) / math.log(2)) + 1)

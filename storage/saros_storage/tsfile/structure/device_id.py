@@ -75,7 +75,8 @@ def _split(path: str) -> list[str]:
     if "`" not in path:
         return path.split(".")
     nodes = _NODE.findall(path)
-    # The quotes are unpaired: neither Saros nor IoTDB wrote this path, so any split that preserves the text is good.
+    # The quotes are unpaired, so neither Saros nor IoTDB wrote this path. Any split that preserves the text is
+    # acceptable.
     return nodes if ".".join(nodes) == path else path.split(".")
 
 

@@ -21,7 +21,7 @@ from saros_storage.base.errors import CorruptFile
 MAGIC = b"TsFile"
 VERSION_3 = 3
 VERSION_4 = 4
-#: Size of magic and version byte.
+#: Size of the head: the magic and the version byte.
 HEAD_BYTES = 7
 #: Size of the smallest file: the head, a separator, the size of an empty metadata block, and the magic at the end.
 FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
@@ -29,13 +29,14 @@ FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
 #: Data type id of a time column; no other column has it.
 VECTOR_TYPE = 6
 
-#: Maximum size of a page. Pages usually have 64 KiB; 256 MiB allows pages of large texts and stops decompression bombs.
+#: Maximum size of a page. Pages usually have 64 KiB. A limit of 256 MiB allows pages of large texts, but stops
+#: decompression bombs.
 PAGE_BYTES_MAX = 1 << 28
 #: Maximum rows of a page. Pages usually have 10 000 rows; pages of 200 000 rows have been seen.
 PAGE_ROWS_MAX = 1 << 24
-#: Maximum rows of one `read` call, over all its pages.
+#: Maximum number of rows that one `read` call returns, from all its pages together.
 READ_ROWS_MAX = 1 << 27
-#: Maximum bytes of one column in one `read` call, because the offsets of texts in a column are int32.
+#: Maximum number of bytes that one `read` call returns in one column: the offsets of texts in a column are int32.
 READ_BYTES_MAX = (1 << 31) - 1
 #: Maximum size of a chunk's pages, because Apache's readers read this size as int32.
 CHUNK_BYTES_MAX = (1 << 31) - 1

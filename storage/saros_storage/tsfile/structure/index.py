@@ -7,9 +7,9 @@
             LEAF_MEASUREMENT   every 256th series -> the start of its run of TimeseriesMetadata
 
 Child i of a node covers the bytes from its offset to the offset of the next child; the last child covers the bytes up
-to the node's end offset. Children precede their parent in the file. The reader enforces this order, so that a cycle in
-a malformed file cannot trap the reader. The reader also visits no more nodes than the file has room for, so that
-children shared by several nodes cannot trap the reader either.
+to the node's end offset. Children precede their parent in the file. The reader enforces this order, so a cycle in a
+malformed file cannot make it loop forever. It also visits no more nodes than the file has room for. Otherwise, children
+that several nodes share could make it visit far too many nodes.
 
 `build_index` writes an index and is pure. `IndexTree` reads an index; it is thread-safe and has a bounded cache of
 parsed nodes.
@@ -73,8 +73,8 @@ class IndexNode(msgspec.Struct, frozen=True):
 Entry: TypeAlias = tuple[bytes, int]
 
 
-#: The name of a series, and the joined TimeseriesMetadata of that series and of those after it: all series of a device,
-#: or `DEGREE` of them.
+#: The name of the first series of a run, and the joined TimeseriesMetadata of the run: of `DEGREE` series, or of all
+#: series of a device.
 Run: TypeAlias = tuple[str, bytes]
 
 
@@ -146,7 +146,7 @@ class IndexBuilder:
 def build_index(
     position: int, devices: Iterable[tuple[Segments, Iterable[Run]]]
 ) -> tuple[list[bytes], list[tuple[str, bytes]]]:
-    """Return the parts of the index area, which starts at `position`, and (name, root node) of each table, in order.
+    """Return the parts of the index area, which starts at `position`, and the pair (name, root node) of each table.
 
     `devices` must be sorted, and so must the series of each device (see `runs_of`).
     """

@@ -128,6 +128,6 @@ def _skip_bloom(cursor: Cursor) -> None:
 
 
 def _read_properties(cursor: Cursor) -> dict[str, str | None]:
-    # Early v4 writers omitted the properties.
+    # Early writers of version 4 omitted the properties.
     count = cursor.var() if cursor.rest else 0
     return {cursor.name(): cursor.vstr() for _ in range(count)}

@@ -8,10 +8,11 @@
     DOUBLE           f64 min, max, first, last, sum
     TEXT             first, last        STRING  first, last, min, max        BLOB, time column  nothing
 
-`StoredStatistics` contains the stored values, with text as bytes. `reader_statistics` converts it to
-`reading.Statistics`, which omits the minimum and maximum of STRING, and the sum of DATE and TIMESTAMP. The file does
-not store minimum and maximum of TEXT and BOOLEAN, nor any value of BLOB. A sum is NaN if any value is NaN. Minimum and
-maximum are NaN only if all values are NaN (in files that Apache's software wrote: if the first value is NaN).
+`StoredStatistics` contains the stored values, with text as bytes. `reader_statistics` converts them to
+`reading.Statistics`, which omits minimum and maximum for STRING, and the sum for DATE and TIMESTAMP. For TEXT and
+BOOLEAN, the file does not store minimum and maximum; for BLOB, it stores no values at all. A sum is NaN if any value is
+NaN. Minimum and maximum are NaN only if all values are NaN (in files that Apache's software wrote: if the first value
+is NaN).
 
 Pure: any thread.
 """
@@ -75,14 +76,14 @@ _LAYOUTS: dict[DataType | None, struct.Struct] = {
     DataType.STRING: struct.Struct(">qq"),
     DataType.BLOB: struct.Struct(">qq"),
 }
-#: The same fields as NumPy types, for types of fixed width.
+#: The same fields as NumPy types, for data types of fixed width.
 _FIELDS: dict[DataType | None, Sequence[str]] = {
     type_: [f">{_NUMPY_CODES[code]}" for code in layout.format[1:]]
     for type_, layout in _LAYOUTS.items()
     if type_ is None or not type_.is_text
 }
-#: If all values of a page have smaller magnitudes than this, their sum cannot overflow, so that NumPy's warnings need
-#: not be suppressed.
+#: If all values of a page have magnitudes below this limit, their sum cannot overflow, and NumPy's warnings need not be
+#: suppressed.
 _SUMMED_MAX = 1e290
 _BARE = frozenset({None, DataType.BLOB})
 #: Types whose sum has no meaning for a reader.
@@ -177,7 +178,9 @@ def _totals(type_: DataType, values: NumericArray) -> NumericArray:
 
 
 def encode_rows(type_: DataType | None, times: Int64Array, values: NumericArray) -> ByteArray:
-    """Return the result of `of_rows`, encoded: a row of bytes for each row of `values`. Text has no such form.
+    """Return the result of `of_rows` in encoded form, as a matrix that has a row of bytes for each row of `values`.
+
+    Text has no such form.
 
     `type_` is None for a time column, whose `values` are not used.
     """
@@ -294,7 +297,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
         stats = StoredStatistics(count, start, end, first, last, low, high, total)
     if not count:
         return NOTHING
-    # Timestamps are distinct integers, so a span of n ticks holds at most n + 1 points.
+    # Times are distinct integers, so at most n + 1 points can lie in a span of length n.
     if start > end or count > end - start + 1:
         cursor.pos = at
         raise cursor.corrupt(f"statistics of {count} points from {start} to {end}")
