@@ -3,12 +3,13 @@
     tombstones   root.a.**  [10, 20) rank 3      root.a.d1.s [15, 30) rank 5      root.b.** ...
     series root.a.d1.s in a source of rank 2:    DeletedTimes [10, 30)            of rank 4: [15, 30)
 
-A tombstone hides points in every source of equal or lower rank, whether a file or a MemTable that will become one.
+A tombstone hides points in every source of equal or lower rank, whether the source is a file or a MemTable.
 
-A scan considers only the tombstones that match its series. Tombstones without wildcards are indexed by series, those
-with wildcards by pattern, so that thousands of tombstones for other series add almost nothing to the cost of a scan.
+A scan considers only the tombstones that match its series. Tombstones without wildcards are indexed by series, and
+tombstones with wildcards are indexed by pattern. Thousands of tombstones for other series thus add almost nothing to
+the cost of a scan.
 
-Pure, except for caches of pattern matches and of tombstones by series. Any thread.
+Pure, except that pattern matches and the tombstones of each series are cached. Any thread.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import FileSource, Rank, Tombstone
 
 _CACHED_MATCHES = 65_536
-#: Number of partitions whose tombstone index is cached.
+#: Maximum number of partitions whose tombstone index is cached.
 _CACHED_INDEXES = 256
 
 
 class DeletedTimes:
-    """A set of times: disjoint ranges [starts[i], ends[i]) in order."""
+    """A set of times, as disjoint ranges [starts[i], ends[i]) in increasing order."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -67,7 +68,7 @@ class DeletedTimes:
         return (first, last) if first <= last else None
 
     def live_mask(self, times: Int64Array) -> BoolArray:
-        """Return a mask of the times (sorted, at least one) that are not deleted."""
+        """Return a mask that is true for the times that are not deleted; `times` is sorted and not empty."""
         mask = np.ones(len(times), np.bool_)
         low = bisect_right(self._ends, int(times[0]))
         high = bisect_right(self._starts, int(times[-1]))
@@ -110,7 +111,7 @@ class _BySeries:
 
 
 def _literal_start(pattern: PathPattern) -> str:
-    """Return the nodes that precede the first possible wildcard, each followed by a dot."""
+    """Return those nodes of a pattern that precede its first possible wildcard, each followed by a dot."""
     nodes = takewhile(lambda node: "*" not in node, pattern.nodes)
     return "".join(f"{node}." for node in nodes)
 
@@ -119,9 +120,9 @@ _indexes: LruCache[int, _BySeries] = LruCache(_CACHED_INDEXES)
 
 
 def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
-    """Return the index of the tombstones, which is built once per tuple.
+    """Return the index of the tombstones, which is built only once for each tuple.
 
-    Until the next deletion, all snapshots of a partition share one tuple.
+    Until the next deletion, all snapshots of a partition share one tuple of tombstones.
     """
     key = id(tombstones)
     index = _indexes.get(key)
@@ -135,7 +136,7 @@ def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
 def relevant(
     tombstones: tuple[Tombstone, ...], device: str, measurements: Sequence[str], time: TimeRange
 ) -> tuple[Tombstone, ...]:
-    """Return the tombstones that may hide points of a scan."""
+    """Return those tombstones that may hide points of a scan."""
     return tuple(
         t
         for t in _by_series(tombstones).of(device, measurements)

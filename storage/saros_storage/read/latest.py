@@ -4,12 +4,13 @@
                    active MemTable          ─▶ `latest_rows`                                         ├▶ the later one
     partition 6    only for series without a point in partition 7                                    ┘
 
-A file's statistics give its latest point, unless a tombstone hides that point, or the type is BLOB, whose statistics
-have no values. In these two cases, the series is read backwards from its end, unless a later point is already known.
+The statistics of a file contain its latest point, unless a tombstone hides that point, or the type is BLOB: statistics
+of BLOB have no values. In these two cases, the series is read backwards from its end, unless a later point is already
+known.
 
-The search ignores the requested time range. If the latest point is in the range, it is the result; if it is before the
-range, the range has no point; if it is after the range, the range is read. An expired point counts as a point before
-the range.
+The search does not depend on the requested time range. If the latest point is in the range, it is the result. If it is
+before the range, the range has no point. If it is after the range, the range is read. An expired point counts as a
+point before the range.
 
 Belongs to a view; thread-safe.
 """
@@ -31,16 +32,19 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, Ti
 from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank
 from saros_storage.scan.type_conversion import TypeChanged, is_newer, reads_as, statistics_read_as
 
-#: Measurement and type of a series of a device.
+#: The measurement and the type of a series.
 _Series = tuple[str, DataType]
 
 
 class _Database(msgspec.Struct, frozen=True):
-    """A database's partitions. Active MemTables are separate: each write changes them, so they are not cached."""
+    """A database's partitions.
 
-    #: The bases of all partitions; None if some partition has no basis, so that nothing is cached.
+    Active MemTables are listed separately: each write changes them, so their points are not cached.
+    """
+
+    #: The bases of all partitions; None if some partition has no basis: then nothing is cached.
     basis: Basis | None
-    #: Snapshots without their active MemTables, last slice first.
+    #: The partitions' snapshots without active MemTables, in descending order of slices.
     stable: tuple[PartitionSnapshot, ...]
     active: tuple[MemorySource, ...]
 
@@ -55,7 +59,10 @@ class LatestPoints:
         cache: LatestCache,
         scope: Hashable,
     ) -> None:
-        """Create a finder over `snapshots` (by database, in order of slices). `scope`: see `LatestCache`."""
+        """Create a finder over `snapshots`, which has the snapshots of each database in order of slices.
+
+        `scope`: see `LatestCache`.
+        """
         self._scope = scope
         self._snapshots = snapshots
         self._chunks = chunks
@@ -146,7 +153,7 @@ class _Search:
     def latest(self, series: Sequence[_Series]) -> dict[_Series, Point]:
         """Return the latest point of each series that has one in this partition."""
         found: dict[_Series, Point] = {}
-        #: Latest time of each series among the sources whose latest point is found only by reading rows.
+        #: For each series, its latest time among the sources in which the latest point is found only by reading rows.
         doubt: dict[_Series, int] = {}
         for source in reversed(self._snapshot.sources):
             for one, end, point in self._of_source(source, series, found):
@@ -242,7 +249,7 @@ def _last_row(
     chunks: ChunkCache,
     counters: ReadCounters,
 ) -> Point | None:
-    """Return the latest point of one series in a time range, reading backwards one page at a time."""
+    """Return the latest point of one series in a time range; the series is read backwards, one page at a time."""
     one = ScanRequest(request.device, (series[0],), (series[1],), request.aligned, time, descending=True)
     reader = LocalSeriesReader(one, snapshots, chunks, run_rows=1)
     try:
@@ -257,7 +264,7 @@ def _last_row(
 
 
 class LatestReader:
-    """A `SeriesReader` over latest points already found: one row per distinct time among them."""
+    """A `SeriesReader` over latest points that are already found; it yields one row for each distinct time."""
 
     def __init__(self, request: ScanRequest, points: Sequence[Point | None], counters: ReadCounters) -> None:
         self._block = _block(request.types, points)

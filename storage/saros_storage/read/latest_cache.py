@@ -4,13 +4,13 @@
 
 A partition keeps the same `PartitionSnapshot.basis` as long as nothing happens to it except writes to its active
 MemTable. A flush, a merge, a deletion, a loaded file or a damaged file gives the partition a new basis. Cache entries
-of the old basis are no longer used, so no explicit invalidation is needed. Rows in active MemTables are not cached.
-Expired points are cached, since the caller filters them.
+for the old basis are not used after that, so no explicit invalidation is needed. Rows in active MemTables are not
+cached. Expired points are cached, since the caller filters them.
 
-The same device may be in views with different partitions: a cluster node has views of all its groups and views of
-single groups. Each such set of partitions has a separate *scope* in the cache.
+The same device may be in views of different partitions: some views of a cluster node contain all groups of the node,
+and some only one group. Therefore each such set of partitions has a separate part of the cache, called a *scope*.
 
-Bounded by bytes; the least recently used entries are evicted first. Thread-safe.
+The size of the cache in bytes is bounded; the least recently used entries are evicted first. Thread-safe.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import TypeAlias
 from saros_storage.base.lru import LruCache
 from saros_storage.base.types import DataType, Scalar
 
-#: Time and value of a point.
+#: The time and the value of a point.
 Point: TypeAlias = tuple[int, Scalar]
 #: For each measurement, the requested type and the latest point (None if the series has no point).
 Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
 Basis: TypeAlias = tuple[object, ...]
 
-#: Approximate memory cost of a device and of a series; the size of a text value is added.
+#: Approximate memory for a device and for a series; the size of a text value is added to this.
 _DEVICE_BYTES, _SERIES_BYTES = 400, 250
-#: Maximum number of databases whose basis is remembered. If there are more, comparisons of bases become slower.
+#: Maximum number of databases whose basis is remembered. If there are more databases, comparing bases takes longer.
 _BASES_MAX = 10_000
 _NOTHING: Known = {}
 
@@ -64,7 +64,7 @@ class LatestCache:
     def same(self, scope: Hashable, database: str, basis: Basis) -> Basis:
         """Return the remembered basis of the database if it equals `basis`, otherwise remember and return `basis`.
 
-        Thus equal bases are mostly the same object and are quickly compared.
+        Equal bases are then mostly the same object, which makes comparing them fast.
         """
         with self._lock:
             known = self._bases.get((scope, database))

@@ -1,10 +1,11 @@
-"""The latest value of each measurement among the tablets of a MemTable's run.
+"""The latest value of each measurement in a MemTable's run, which consists of tablets with the same measurements.
 
     chunks       [a b, 1..9]  [a b, 10..19]  [a, 3..5]  [a, 20..29]
     newest first: the last chunk gives a; the third ends before it and has only a; the second gives b
 
-The result is cached for the first chunks of the run. Later chunks are added on demand, and a chunk is scanned only if
-it ends late enough to contain a latest value. At equal times the later write wins; a null does not count as a value.
+The result is cached for the first chunks of the run. Later chunks are added to the result on demand. A chunk is scanned
+only if it ends late enough to contain a latest value. At equal times the later write wins; a null does not count as a
+value.
 
 Pure: any thread.
 """
@@ -56,7 +57,7 @@ class LatestRows(msgspec.Struct, frozen=True):
 
 
 def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> LatestRows:
-    """Return the latest values among `chunks`; `known` is the result for the first of these chunks, if cached."""
+    """Return the latest values in `chunks`; `known` is the result for the first of these chunks, if cached."""
     fresh: dict[str, LatestValue] = {}
     shape, floor = None, TIME_MAX
     for chunk in reversed(chunks[0 if known is None else known.count :]):
@@ -77,7 +78,7 @@ def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> Late
 
 
 def _values(chunk: WrittenRows, fresh: Mapping[str, LatestValue]) -> Iterator[tuple[str, LatestValue]]:
-    """Yield those values of a chunk that are later than the values in `fresh`, which come from later writes."""
+    """Yield those values of a chunk whose times are later than in `fresh`, which has the values of later writes."""
     head = chunk.shape
     matrix = chunk.matrix(head.types) if chunk.ordered and head is not None else None
     if head is not None and matrix is not None:

@@ -1,11 +1,12 @@
-"""Several series of a non-aligned device, read by one reader as long as they keep step.
+"""One reader for several series of a non-aligned device, as long as they keep step, that is, have equal times.
 
     s0   |--- chunk 1 ---|   |--- chunk 2 ---|                    |--- chunk 3 ---|
     s1   |--- chunk 1 ---|   |--- chunk 2 ---|   . . MemTable .   |--- chunk 3 ------|
     yields   Block  Block        Block  Block       Unaligned         Unaligned
 
-Clients mostly write all measurements of a device at once, so its series have the same times in the same chunks and
-pages. One read plan then serves all of them, their pages are decoded together, and no join is needed.
+Clients mostly write all measurements of a device at once. The series of the device then have the same times in the same
+chunks and pages. In this case, one read plan serves all these series, their pages are decoded together, and no join is
+needed.
 
 The series keep step in a chunk if the file's chunks meet the conditions in `reader_sources`, and no other file,
 MemTable or tombstone may have points of the device in the chunk's time span. This reader never merges sources: if in
@@ -28,8 +29,8 @@ from saros_storage.read.reader_sources import FilePieces, Piece
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 
-#: For each `Unaligned` range, the caller opens a reader per series that looks through all partitions. After this many
-#: ranges, everything that remains is returned as a single range.
+#: For each `Unaligned` range, the caller opens one reader for each series, and each reader looks through all
+#: partitions. After this many ranges, everything that remains is returned as a single range.
 _APARTS_MAX = 16
 
 
@@ -38,7 +39,7 @@ class _Section(msgspec.Struct, frozen=True):
 
     start: int
     end: int
-    #: The chunks of all series as one piece; None if the series do not keep step, or if this is unknown.
+    #: The chunks of all series, as a single piece; None if the series do not keep step, or if this is unknown.
     chunk: Piece | None
 
 
@@ -62,7 +63,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
             yield item
 
     def _rest_from(self, time: TimeRange) -> Unaligned:
-        """Return the range `time` together with the part of the request that remains after it."""
+        """Return one range that consists of `time` and of the part of the request that remains after `time`."""
         whole = self._request.time
         rest = TimeRange(whole.start, time.end) if self._request.descending else TimeRange(time.start, whole.end)
         return Unaligned(rest)
@@ -133,7 +134,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
 
 
 def _in_turn(stretches: Sequence[_Section]) -> list[_Section]:
-    """Return the sections in time order; overlapping sections, and neighbours without a chunk, are merged."""
+    """Return the sections in time order; overlapping sections are merged, and so are neighbours without a chunk."""
     found: list[_Section] = []
     for stretch in sorted(stretches, key=lambda s: s.start):
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""The common part of all device readers: iteration over partitions, pieces of bounded size, counters.
+"""The common part of all device readers: they iterate over partitions, count, and return pieces of bounded size.
 
 Belongs to one thread at a time.
 """
@@ -66,7 +66,7 @@ def _rows_read(item: Block | Summary | Summaries | Unaligned) -> int:
 
 
 class RunRows:
-    """The row limit of successive runs of pages; small at first, since a caller may need only a few rows."""
+    """The row limits of successive runs of pages; the first limit is small, since a caller may need only a few rows."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max

@@ -50,7 +50,7 @@ def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: 
 
 
 def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None:
-    """Write values at rising positions; if the positions are consecutive, use a slice, which is much faster."""
+    """Write values at rising positions; if the positions are consecutive, assign to a slice, which is much faster."""
     if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1:
         out[at[0] : at[-1] + 1] = values
     else:
@@ -58,7 +58,7 @@ def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None
 
 
 def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    """Merge like `_merge_numbers`, but merge the positions of the values in the concatenated parts."""
+    """Merge texts: find, as in `_merge_numbers`, the positions of the merged values in the concatenated parts."""
     chosen = np.full(rows, -1, np.int64)
     start = 0
     for part, at in zip(parts, places, strict=True):

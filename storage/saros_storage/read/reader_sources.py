@@ -1,17 +1,17 @@
-"""The sources of a series reader: files and MemTables of one partition, which are cut into pieces.
+"""The sources of a series reader: the files and MemTables of a partition, which are cut into pieces.
 
     source (rank order)    chunks of a file              MemTable
     pieces                 its pages                     runs of its rows
 
 Several series of a non-aligned device are read together like the columns of an aligned device, as long as they *keep
 step*: the file has each series with the requested type, all series have the same chunks and pages by number, row count
-and time span, no tombstone touches any of them, and their times are equal. If one of these conditions fails,
+and time span, no tombstone touches any of them, and their times are equal. If one of these conditions does not hold,
 TimestampsDiffer is raised, at the latest when rows are decoded.
 
 A source knows which of the requested columns it has, and at which times tombstones hide points of these columns. The
 rows that `load` returns are filtered by time, free of deleted points, and have the requested columns in the requested
-order and types; rows without any value are dropped. Statistics of a file are converted, too, if the result equals the
-statistics of the converted values.
+order and types; rows without any value are dropped. The statistics of a file are also converted, but only if the result
+equals the statistics of the converted values.
 
 Belongs to one reader.
 """
@@ -122,7 +122,7 @@ class FilePieces:
         self._request = request
         self._cache = cache
         self._counters = counters
-        #: For each column that is read, its position in the request.
+        #: For each column that is read from the file, its position in the request.
         self._places: list[int] = []
         #: The requested type of each column that is converted; the key is the column's position in `names`.
         self._wanted: dict[int, DataType] = {}
@@ -140,13 +140,14 @@ class FilePieces:
             self._places.append(place)
         #: The columns that are read.
         self.names = tuple(names)
-        #: The most recently used chunk, its pages, and the first row of each page followed by the total row count.
+        #: The most recently used chunk, its pages, and a list of each page's first row, followed by the total row
+        #: count.
         self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
-        #: Number of series for the counters: an aligned device counts as one series.
+        #: The number of series that the counters count; an aligned device counts as one series.
         self._series = 1 if request.aligned else len(request.measurements)
         self._in_step = self._series > 1
         if self._in_step and names:
@@ -172,7 +173,10 @@ class FilePieces:
         return bool(self._wanted)
 
     def chunks(self) -> list[Piece]:
-        """Return a piece for each chunk that may have wanted points; `stop` is 0, as the pages are not known yet."""
+        """Return a piece for each chunk that may have wanted points.
+
+        `stop` of each piece is 0, since its pages are not known yet.
+        """
         index, time = self.index, self._request.time
         columns = [index.series[name].chunks for name in self.names]
         spans = columns[0] if index.time is None else index.time.chunks
@@ -216,7 +220,9 @@ class FilePieces:
         return min([span.end - span.start for span in spans])
 
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
-        """Yield the pages in the request's time range, in its order, in runs of one page or up to `wanted()` rows.
+        """Yield the pages in the request's time range, in the request's order.
+
+        A run has one page or up to `wanted()` rows.
 
         This avoids the cost of a `Piece` for each page.
         """
@@ -238,7 +244,7 @@ class FilePieces:
             yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
 
     def rows(self, piece: Piece) -> tuple[int, int]:
-        """Return the rows [first, stop) of the chunk that a run of pages covers."""
+        """Return the row range [first, stop) that a run of pages covers in its chunk."""
         _, rows = self._pages_of(piece.chunk)
         return rows[piece.first], rows[piece.stop]
 
@@ -284,7 +290,7 @@ class FilePieces:
         return self._widen(self._converted(block)) if block.rows else None
 
     def _converted(self, block: Block) -> Block:
-        """Return the block with the requested types."""
+        """Return the block, converted to the requested types."""
         if not self._wanted:
             return block
         columns = [
@@ -395,7 +401,7 @@ class FilePieces:
         return block
 
     def _read_aligned(self, piece: Piece, first: int, stop: int) -> Block:
-        """Read series that keep step; each series is cached separately.
+        """Read series that keep step, that is, have equal times; each series is cached separately.
 
         Raises TimestampsDiffer if their times differ.
         """
@@ -499,7 +505,7 @@ def memory_pieces(
 
 
 def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
-    """Return the rows (at least one) with deleted values replaced by nulls."""
+    """Return the rows, of which there is at least one, with nulls in place of deleted values."""
     times = block.times
     first, last = int(times[0]), int(times[-1])
     columns = []

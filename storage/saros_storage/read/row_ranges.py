@@ -5,8 +5,8 @@
             counts 2         3            edges_of      positions of the first and the last one
                                           extremes_of   positions of the first smallest and the first largest one
 
-A slice without present rows has count 0 and positions -1, which `pick` turns into nulls. NaN is treated as in
-`kernels.windows`. Pure: any thread.
+A row is present if it has a value. A slice without present rows has count 0 and positions -1, which `pick` turns into
+nulls. NaN is treated as in `kernels.windows`. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RowRanges(msgspec.Struct, frozen=True):
 
 
 def mask_of(column: Column) -> BoolArray:
-    """Return the column's mask in the form that kernels take: empty if every row is present."""
+    """Return the column's mask in the form that kernels take: it is empty if every row has a value."""
     return _ALL_VALID if column.valid is None else np.ascontiguousarray(column.valid)
 
 
@@ -49,7 +49,7 @@ def counts_of(column: Column, slices: RowRanges) -> Int64Array:
 
 
 def prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: RowRanges) -> Int64Array:
-    """Return the exact integer sum of each slice."""
+    """Return the exact sum of the integers in each slice."""
     total = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=total[1:])
     return total[slices.stops] - total[slices.starts]
@@ -87,7 +87,7 @@ def extremes_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Arr
 
 
 def pick(column: Column, positions: Int64Array) -> Column:
-    """Return the rows at `positions`; null where the position is -1."""
+    """Return the values at `positions`, with a null for each position of -1."""
     missing = positions < 0
     if len(column) == 0:
         return Column.nulls(column.type, len(positions))

@@ -5,12 +5,12 @@
                     MemTable                                     . .                    . . .
     clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
 
-Chunks and MemTable rows whose times overlap form a cluster. For a chunk that overlaps nothing, its statistics are
-returned instead of rows if the request allows it. Otherwise its pages are read in runs, or replaced by their cells: the
-statistics of each page's rows in each window of the request's grid (`cell_cache`). A cluster of several sources is
+Chunks and MemTable rows whose times overlap form a cluster. If a chunk overlaps nothing and the request allows it, the
+chunk's statistics are returned instead of its rows. Otherwise its pages are read in runs, or replaced by their cells:
+the statistics of each page's rows in each window of the request's grid (`cell_cache`). A cluster of several sources is
 divided again at page borders, and only the parts that still overlap are merged: for each time and column, the
-highest-ranked source with a value wins. Merging loads page by page, and only rows up to a time that all sources have
-reached are merged. Memory thus stays bounded, however long a chain of overlapping chunks is.
+highest-ranked source with a value wins. The sources are loaded page by page, and only rows up to a time that all
+sources have reached are merged. Memory is therefore bounded, however long a chain of overlapping chunks is.
 
 Skipping by value (`bounds`) applies only to parts that overlap nothing: in an overlap, skipping a newer value would
 expose an older one.
@@ -38,8 +38,8 @@ from saros_storage.scan.reading import ScanRequest, Summaries, Summary, Timestam
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Tombstone
 
 Item = Block | Summary | Summaries
-#: A page is returned as cells if it has at least this many rows per window that it touches: a cell is as large as four
-#: rows, and takes time to compute.
+#: A page is returned as cells only if it has at least this many rows for each window that it touches: a cell is as
+#: large as four rows, and computing it takes time.
 _CELL_ROWS_MIN = 16
 
 
@@ -56,8 +56,9 @@ class LocalSeriesReader(PartitionsReader[Item]):
     ) -> None:
         """Create a reader of `snapshots`, which are in order of slices.
 
-        `run_rows` limits the rows of pages of one source that are loaded together (at least one page); None stands for
-        the request's `block_rows`. Cells are used for pages of at least `cell_rows_min` rows per window.
+        `run_rows` is the maximum number of rows in the pages of one source that are loaded together (at least one
+        page); None stands for the request's `block_rows`. Cells are used for pages that have at least `cell_rows_min`
+        rows in each window on average.
         """
         super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
@@ -65,7 +66,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         self._wanted_rows = RunRows(self._run_rows)
         #: Number of series that are read like the columns of an aligned device. The counters count each of them.
         self._series = 1 if request.aligned else len(request.measurements)
-        #: For the id of a snapshot, the clusters that `has_shared_timestamps` found there.
+        #: For the id of a snapshot, the pieces that `has_shared_timestamps` found in it.
         self._found: dict[int, list[Piece]] = {}
 
     def has_shared_timestamps(self) -> bool:
@@ -94,7 +95,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return self._single_chunk(cluster[0]) if len(cluster) == 1 else self._overlapping(cluster)
 
     def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
-        """Return the chunks and MemTables of a partition that may have wanted points."""
+        """Return those chunks and MemTables of a partition that may have wanted points."""
         request, counters = self._request, self._counters
         tombstones = snapshot.tombstones
         if tombstones:
@@ -211,7 +212,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._pieces_of(whole.source.load(whole))
 
     def _cached_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
-        """Return all cells of a chunk, if they are wanted and cached."""
+        """Return all cells of a chunk if the reader wants them and they are cached."""
         return source.all_cells(chunk) if self._answerable(chunk) else None
 
     def _gives_cells(self, page: Piece) -> bool:
@@ -285,7 +286,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
 
     def _merge(self, cluster: Sequence[Piece]) -> Iterator[Item]:
-        """Load and merge runs of pieces of several sources, up to the time that all of them have reached."""
+        """Load runs of pieces of several sources, and merge their rows up to the time that all sources have reached."""
         descending = self._request.descending
         waiting: dict[int, deque[Piece]] = {}
         for piece in reversed(cluster) if descending else cluster:
@@ -326,7 +327,7 @@ def _span(a: Piece, b: Piece) -> Piece:
 
 
 def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
-    """Take the next piece, together with adjacent ones as long as the run has at most `run_rows` rows."""
+    """Take the next piece, together with the pieces adjacent to it, as long as the run has at most `run_rows` rows."""
     first = last = queue.popleft()
     rows = first.count
     while queue and rows + queue[0].count <= run_rows and _neighbours(last, queue[0]):
@@ -336,7 +337,10 @@ def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
-    """Split a block into final rows and the rest. A row is final if all rows of the waiting pieces come after it."""
+    """Split a block into the rows that are final and all other rows.
+
+    A row is final if all rows of the waiting pieces come after it.
+    """
     if not waiting:
         return block, None
     if descending:

@@ -16,9 +16,10 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ScanRequ
 from saros_storage.scan.snapshot import PartitionSnapshot
 from saros_storage.schema.ttl import Expiry
 
-#: Minimum stored bytes of a part of a scan: reading them takes some milliseconds, much more than an additional reader.
+#: Minimum number of stored bytes in a part of a scan. Reading them takes some milliseconds, much longer than creating
+#: another reader.
 _CUT_BYTES_MIN = 4 << 20
-#: Maximum number of parts of a scan; each has its own readers, created when the query begins.
+#: Maximum number of parts of a scan; each part has separate readers, which are created when the query begins.
 _CUTS_MAX = 64
 
 
@@ -73,7 +74,7 @@ class LocalReadView:
     def cuts(self, request: ScanRequest) -> list[int]:
         """See `ReaderFactory.cuts`.
 
-        Cuts only between partitions; assumes that all devices of a file have equal shares of its bytes.
+        The scan is cut only between partitions. All devices of a file are assumed to have equal shares of its bytes.
         """
         parts = [_device_extent(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
         known = [part for part in parts if part is not None]
@@ -95,7 +96,7 @@ class LocalReadView:
         return self._latest.find(database, self._unexpired(request), counters)
 
     def _unexpired(self, request: ScanRequest) -> ScanRequest:
-        """Return the request with its time range restricted to unexpired points."""
+        """Return the request, with its time range reduced to times at which points are not expired."""
         limit = None if self._expiry is None else self._expiry.expired_before(request.device)
         if limit is None or limit <= request.time.start:
             return request

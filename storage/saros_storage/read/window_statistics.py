@@ -1,4 +1,4 @@
-"""Statistics that replace rows: computed from the rows of each window, and gathered into columns.
+"""Statistics that replace rows: they are computed from the rows of each window and gathered into columns.
 
     rows        . . . . . | . . . . | . . . . . . |          a block, cut at the windows of a grid
     summarised      5          4           6                 a row each: count, first and last time, first, last, ...
@@ -81,7 +81,7 @@ def _column(type_: DataType, values: list[Scalar], valid: BoolArray | None) -> C
 
 
 def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | Summaries:
-    """Return the statistics of a block in each window that it touches, or the block itself if it is smaller."""
+    """Return the statistics of a block in each window that it touches, or the block itself if it takes fewer bytes."""
     # Near the limits of the time range, the distance to the grid's origin may not fit in 64 bits.
     low, high = (int(block.times[row]) - grid.origin for row in ((-1, 0) if descending else (0, -1)))
     if low < TIME_MIN or high > TIME_MAX:
@@ -93,7 +93,7 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
 
 
 def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
-    """Return the statistics of each page's rows in each window that has any, and the first cell of each page.
+    """Return cells, the statistics of each page's rows in each window that has any, and the first cell of each page.
 
     The block's times rise. `pages` holds one time per page: the time of its first row, or an earlier time after the
     last row of the previous page. The second result ends with the total number of cells.
@@ -108,7 +108,7 @@ def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summar
 
 
 def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
-    """Return the window starts in (`first`, `last`]."""
+    """Return the times in (`first`, `last`] at which a window starts."""
     if grid.step is None or not (border := first + grid.step - (first - grid.origin) % grid.step) <= last:
         return np.empty(0, np.int64)
     return np.arange((last - border) // grid.step + 1, dtype=np.int64) * grid.step + border
@@ -133,7 +133,7 @@ def _windows(times: Int64Array, grid: WindowGrid) -> RowRanges:
 
 
 def _span_bytes(block: Block) -> int:
-    """Return the approximate size of one window's statistics; a text counts as the block's average."""
+    """Return the approximate size of one window's statistics; each text counts with the average size in the block."""
     return sum(_span_bytes_of(column) for column in block.columns)
 
 

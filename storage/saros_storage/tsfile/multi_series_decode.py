@@ -57,7 +57,7 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
 
 
 def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
-    """Return the positions in `layouts` in groups: one group per kernel call, and one per series without a kernel."""
+    """Return positions in `layouts`, grouped: each group is decoded by one kernel call, or is a single series."""
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
         read = fused_decoder(layout)

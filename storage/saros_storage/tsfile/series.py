@@ -50,8 +50,8 @@ def encode_series_rows(
 ) -> list[ByteArray]:
     """Encode the TimeseriesMetadata of series with one chunk each, as matrices with a row for each series.
 
-    If the matrices are joined side by side, each row is the TimeseriesMetadata of one series. For each series, `statistics` has a row, and `offsets` has an element. The other arguments are as in
-    `encode_series`.
+    When the matrices are joined side by side, each row is the TimeseriesMetadata of one series. For each series,
+    `statistics` has a row, and `offsets` has an element. The other arguments are as in `encode_series`.
     """
     type_id = VECTOR_TYPE if type_ is None else type_
     head = np.frombuffer(bytes((mask,)) + name + bytes((type_id,)) + uvar(_OFFSET_BYTES), np.uint8)
