@@ -5,9 +5,10 @@
     flush     write MemTables to files             in the background (`flusher`), or immediately on request
 
 A `Store` is a region with its own log. In a cluster, a region is the state machine of a replica, and Raft is its log.
-The region knows its log only as a `Journal`, which it tells which entries are no longer needed.
+The region uses its log only through a `Journal`, to which it reports the entries that are no longer needed.
 
-Thread-safe. Methods marked "under the lock" may be called only by the owner while it holds the lock.
+Thread-safe. Methods marked "under the lock" may be called only by the owner of the region, while the owner holds the
+lock.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _NO_RULES = TtlRules()
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
-    """Figures of a store or a region; sizes in bytes. `problems` are sentences for the administrator."""
+    """Figures about a store or a region; sizes are in bytes. `problems` are sentences for the administrator."""
 
     databases: int
     devices: int
@@ -61,12 +62,12 @@ class StoreStatus(msgspec.Struct, frozen=True):
     log_bytes: int
     views: int
     problems: tuple[str, ...]
-    #: Files with late rows, which usually overlap other files.
+    #: The number of files with late rows; such files usually overlap other files.
     unsequence_files: int = 0
     unsequence_file_bytes: int = 0
     #: The largest number of files in one partition.
     partition_files_max: int = 0
-    #: Bytes that flushes have written since the start.
+    #: The number of bytes that flushes have written since the start.
     flushed_bytes: int = 0
 
 
@@ -105,7 +106,7 @@ class Region:
         self.lock = threading.Condition()
         self._views = 0
         self._closed = False
-        #: True once replay has restored the TTL rules that were in effect before the start.
+        #: True once the replay of the log has restored the TTL rules that were in effect before the start.
         self._rules_hold = False
         self.staging = Staging(folder, disk, self.report_corrupt)
         self.partitions = Partitions(options.time_partition_interval, schema, schema_index, self._partition_folder)
@@ -148,7 +149,11 @@ class Region:
             self._flusher.expire_soon()
 
     def start_compacting(self) -> None:
-        """Start compaction. Call this after `start`, and after replayed drops, which do not hold `flusher.folders`."""
+        """Start compaction.
+
+        Call this after `start`, and after all drops have been replayed, since replayed drops do not hold
+        `flusher.folders`.
+        """
         if self._compactor is not None:
             self._compactor.add(self._ground)
 
@@ -162,8 +167,8 @@ class Region:
     def _load_partitions(self) -> None:
         names = self._disk.list(self._folder)
         if any(name.startswith(TRASH_PREFIX) for name in names):
-            # If the process was killed here, the renaming may not be durable: a power cut would then bring back a
-            # partition that is half removed.
+            # If the process was killed at this point, the renaming may not be durable. A power cut could then bring
+            # back a partition of which only a part was removed.
             self._disk.sync_folder(self._folder)
         places = []
         for name in names:
@@ -175,7 +180,10 @@ class Region:
         self._open_partitions(places)
 
     def _open_partitions(self, places: Iterable[tuple[str, str]]) -> None:
-        """Open the partitions in these folders of databases; move those whose folder an earlier version named."""
+        """Open the partitions in these folders of databases.
+
+        Move each partition whose folder has a name of an earlier version.
+        """
         changed: set[str] = set()
         for parent, number in places:
             folder = os.path.join(parent, number)
@@ -227,13 +235,14 @@ class Region:
             self._remove_dropped(dropped)
 
     def _remove_dropped(self, dropped: Sequence[Partition]) -> None:
-        """Remove the folders of dropped partitions; open views keep their files.
+        """Remove the folders of dropped partitions; open views can still read the files.
 
-        The deletion has taken effect even if this fails. Its entry must stay in the log until the folders are gone.
+        Even if this fails, the deletion has taken effect. The log must keep the entry of the deletion until the folders
+        are gone.
         """
         try:
-            # The entry must be durable first: otherwise a power cut could undo the deletion when some of the files are
-            # gone.
+            # The entry must be durable before files are removed. Otherwise a power cut could undo the deletion when
+            # some of the files are gone.
             self._journal.sync_due()
             self._remove_folders(dropped)
         except (OSError, StorageError) as error:
@@ -262,7 +271,7 @@ class Region:
             self._flusher.freeze(largest)
 
     def flush_oldest(self, first: int) -> None:
-        """Flush the partition that still needs the log from entry `first` on."""
+        """Flush the partition that needs the oldest entry, `first`, of the log."""
         for partition in self.partitions:
             if partition.first_unflushed == first:
                 self._flusher.freeze(partition)
@@ -286,17 +295,17 @@ class Region:
         self.partitions.begin_with(database, number, generation, index, underlay)
 
     def arrive(self, keys: Collection[Key], capture: Checkpoint, folder: str) -> None:
-        """Install the files of `capture` in the partitions `keys`, which move here.
+        """Install the files of `capture` in the partitions `keys`, which are moving here.
 
-        The files are in `folder`, named by number. Idempotent: partitions that were dropped meanwhile, or are already
-        installed, are skipped. A partition that is not in the capture was empty. Raises CorruptFile, OSError,
-        StoreClosed; no partition is installed then.
+        The files are in `folder`, named by number. Idempotent: partitions that have been dropped in the meantime or are
+        already installed are skipped. A partition that is not in the capture was empty. Raises CorruptFile, OSError,
+        StoreClosed; in these cases no partition is installed.
         """
         with self._flusher.folders:
             with self.lock:
                 self.check_open()
                 coming = [p for p in self.partitions if p.key in keys and p.underlay is not None]
-            self._journal.sync_due()  # entries that added the partitions become durable before manifests
+            self._journal.sync_due()  # the entries that added the partitions must be durable before the manifests
             linked = link_arrived(self._disk, coming, capture, folder, self.report_corrupt)
             arrived = list(zip(coming, linked, strict=True))
             with self.lock:
@@ -351,7 +360,10 @@ class Region:
     # ------------------------------------------------------------------ memory, flushing
 
     def wait_for_memory(self) -> None:
-        """Wait until MemTables are within their limit. Raises DiskFull, StorageError if the wait might never end."""
+        """Wait until the total size of all MemTables is within its limit.
+
+        Raises DiskFull, StorageError if the wait might never end.
+        """
         limit = self._options.memtables_total_bytes_max
         if self.partitions.memory_bytes <= limit:
             return
@@ -367,7 +379,7 @@ class Region:
         """Flush the MemTables (of these databases) to files, and wait until they are flushed.
 
         Also makes the entries of the log durable, since schema changes are not in a TsFile. `gently` makes the flusher
-        pause in between, to leave resources to other work. Raises DiskFull, LogFailed.
+        pause between steps, which leaves resources for other work. Raises DiskFull, LogFailed.
         """
         with self.lock:
             self.check_open()
@@ -384,7 +396,7 @@ class Region:
     def _flush(self, wanted: Sequence[Partition], *, gently: bool) -> None:
         for partition in wanted:
             self._flusher.freeze(partition, gently=gently)
-        # Do not wait for MemTables that are frozen later: under continuous writes, that might never end.
+        # Do not wait for MemTables that are frozen later: if writes continue, this wait might never end.
         last = [partition.immutable[-1:] for partition in wanted]
         while any(
             self._flusher.is_waiting(p) and (not m or m[0] in p.immutable) for p, m in zip(wanted, last, strict=True)
@@ -395,7 +407,7 @@ class Region:
 
     @property
     def is_loading(self) -> bool:
-        """True if a loaded file was not moved to its partition yet. Under the lock."""
+        """True if a loaded file has not been moved to its partition yet. Under the lock."""
         return any(partition.loaded for partition in self.partitions)
 
     def capture(self, chosen: Chosen) -> Checkpoint:
@@ -448,10 +460,10 @@ class Region:
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def _final_expiry(self) -> Expiry:
-        """Return the rules by which expired data may be removed.
+        """Return the TTL rules by which expired data may be removed from disk.
 
-        They exclude rules that a pending entry of the log might still extend. Their time ignores forward jumps of the
-        clock, because the clock may be set back.
+        Rules that a pending entry of the log might still extend are not included. The rules are evaluated at a time
+        that ignores forward jumps of the clock, because the clock may be set back.
         """
         expiry = replace(self.expiry(), now_ns=self._removal_clock.now_ns())
         return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)
@@ -459,7 +471,8 @@ class Region:
     def expire(self) -> None:
         """Remove the files whose points are all expired, and wait until they are removed.
 
-        The flusher does the same periodically. Raises StorageError; the next call removes the remaining files.
+        The flusher also removes such files periodically. After a StorageError, the next call removes the remaining
+        files.
         """
         try:
             self._flusher.expire()
@@ -519,7 +532,7 @@ class Region:
             )
 
     def partition_counts(self) -> list[tuple[str, int]]:
-        """Return the databases with partitions in this region, and the number of their partitions."""
+        """Return each database that has partitions in this region, and the number of these partitions."""
         with self.lock:
             return self.partitions.counts()
 
@@ -539,7 +552,7 @@ class Region:
             return [status_of(partition, interval) for partition in self.partitions]
 
     def blocked_by(self) -> str | None:
-        """Return the reason why writes are currently refused, or None."""
+        """Return the reason why writes are currently refused; None if they are accepted."""
         if self._closed:
             return "the store is closed"
         return None if self._flusher.problem is None else f"flushing stopped: {self._flusher.problem}"

@@ -6,8 +6,8 @@
         take effect, in the log's order            under the lock (`Region.take_effect`)
 
 A write therefore becomes visible only once it is in the log, and an entry that the log refused because the disk is full
-never takes effect. A schema change holds the lock while it waits for the log, so that later writes are checked against
-the changed tree.
+never takes effect. A schema change holds the lock while it waits for the log. Later writes are therefore checked
+against the changed tree.
 
 Writers block (and do not fail) while MemTables hold more than `memtables_total_bytes_max`, unless the disk is full.
 Thread-safe. After a crash, `open` recovers every acknowledged write, as far as the option `durability` promises.
@@ -91,7 +91,7 @@ class Store:
         #: See `layers`.
         self.write_guards: Sequence[WriteGuard] = ()
         self.view_layers: Sequence[ViewLayer] = ()
-        #: Entries in the log or its queue that have not taken effect.
+        #: Entries in the log or in its queue that have not taken effect yet.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
         self._fitting = TabletValidator()
         check_node_file(folder, options, disk)
@@ -195,7 +195,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
-        """Write batches, all or none, after the schema changes that they need. Later views contain them.
+        """Make the schema changes that the batches need, then write all batches or none. Later views contain them.
 
         Raises UserMistake (unknown series 508, other type 507, time out of range 2007), DiskFull, LogFailed.
         """
@@ -229,11 +229,13 @@ class Store:
         return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the request unchanged: a single log needs no sequence numbers. See `Database.numbered`."""
+        """Return the request unchanged, because a single log needs no sequence numbers. See `Database.numbered`."""
         return request
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedWrite | None]:
-        """Queue writes individually. The result is None for a write that `write` would refuse, or could not write now.
+        """Queue writes individually.
+
+        The result is None for a write that `write` would refuse, or that cannot be written now.
 
         See `Database.submit_writes`.
         """
@@ -306,10 +308,10 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> int:
-        """Load a TsFile as if its points were written now, all or none; return the number of files it was split into.
+        """Load all or none of a TsFile's points as if they were written now; return the number of files made of it.
 
-        Durable on return, regardless of the option `durability`. Raises UserMistake (2051 for the file; 507, 509, 511,
-        2007 for its content), CorruptFile, UnsupportedFile, DiskFull.
+        When this returns, the points are durable, regardless of the option `durability`. Raises UserMistake (2051 for
+        the file; 507, 509, 511, 2007 for its content), CorruptFile, UnsupportedFile, DiskFull.
         """
         with self._lock:
             self._region.check_open()
@@ -390,8 +392,8 @@ class Store:
         index, round_ = ticket
         while self._pending:
             (number, its_round), mutation = self._pending[0]
-            # The first pending entries may be entries that the log discarded because the disk was full. Their numbers
-            # may have been assigned again, or may be beyond `index`.
+            # The first pending entries may be entries that the log discarded because the disk was full. The numbers of
+            # such entries may have been assigned to other entries, or may be greater than `index`.
             is_lost = its_round != round_ and self._log.is_lost((number, its_round))
             if not is_lost and number > index:
                 break
@@ -440,17 +442,18 @@ class Store:
         full: bool = False,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Merge the files of these databases into as few as possible; return when that is done, or when `stopped`.
+        """Merge the files of these databases into as few as possible.
 
-        If `full`, also rewrite files that contain deleted points. Raises DiskFull, StoreClosed.
+        Returns when this is done, or when `stopped` returns True. If `full`, also rewrites files that contain
+        deleted points. Raises DiskFull, StoreClosed.
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """Create a checkpoint of the whole store for a backup, with the log after it.
+        """Create a checkpoint of the whole store for a backup, together with the log that follows it.
 
-        The last record of the log is always included. If `since` is given, the log is also included from this record
-        on, as far as it still exists. Raises DiskFull, CorruptFile.
+        The checkpoint always includes the last record of the log. If `since` is given, it also includes the log from
+        this record on, as far as the log still exists. Raises DiskFull, CorruptFile.
         """
         while True:
             self._region.flush_chosen(everything)
@@ -478,7 +481,7 @@ class Store:
     def _segments(self, first: int, last: int) -> list[tuple[str, int]]:
         """Return the segments with records from `first` to `last`, from the log and from the archive for backups."""
         live = self._log.segments()
-        numbers = {number for _, number in live}  # a segment that is just leaving the log may be in both
+        numbers = {number for _, number in live}  # a segment that is being moved to the archive may be in both
         found = [*(segment for segment in self._archive.segments() if segment[1] not in numbers), *live]
         ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # empty for an empty log
         return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
@@ -489,7 +492,7 @@ class Store:
         horizon: ReadHorizon | None = None,  # noqa: ARG002
         deadline_ns: int | None = None,  # noqa: ARG002
     ) -> ReadPoint:
-        """Return the current read point: a single replica is always current. See `Database.read_point`."""
+        """Return the current read point, since a single replica is always current. See `Database.read_point`."""
         return HERE
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:  # noqa: ARG002
@@ -504,7 +507,7 @@ class Store:
         return layered_view(self.view_layers, self._region.view)
 
     def hold(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
-        """Return a snapshot for many statements; every view is one. See `Database.hold`."""
+        """Return a snapshot for many statements; every view is such a snapshot. See `Database.hold`."""
         return layered_hold(self.view_layers, self._region.view)
 
     def view_of(self, partitions: Mapping[str, Sequence[PartitionSnapshot]], scope: Hashable) -> ReadView:

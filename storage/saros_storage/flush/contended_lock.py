@@ -1,4 +1,4 @@
-"""A lock that tells its holder whether other threads wait for it."""
+"""A lock whose holder can see whether other threads wait for the lock."""
 
 from __future__ import annotations
 

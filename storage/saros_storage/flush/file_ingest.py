@@ -1,8 +1,8 @@
 """Adopt a loaded file into its partition: link it under a new name, ready for the manifest.
 
-It becomes a sequence file if it does not overlap the time span of any sequence file for the same device; otherwise it
-is unsequence. The staged names stay until the manifest contains the file, so a crash before that changes nothing.
-Called by the flusher's thread.
+It becomes a sequence file if, for each of its devices, it does not overlap the time span of any sequence file.
+Otherwise it becomes an unsequence file. The staged names stay until the manifest contains the file. A crash before that
+moment therefore has no effect. Called by the flusher's thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
     """Durably link the file into the partition's folder.
 
-    Return it in a list, or an empty list if it is damaged. Raises OSError.
+    Returns a list that contains the linked file, or an empty list if the file is damaged. Raises OSError.
     """
     source, staged = loaded.source, loaded.staged
     if source is None:

@@ -7,19 +7,19 @@
     periodically, when idle: files whose points are all expired leave their manifests (`ttl`); compaction is notified
                              of other expired data, and rewrites files with little live data
 
-Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
-truncate the log below n; new entries would reuse those indices, and a replay would skip them.
+Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could cut
+off the log before entry n. New entries would get the lost indexes, and a replay would skip these entries.
 
 A *gentle* flush can wait: its files are for other nodes, and no writer waits for its memory. It yields to all other
 flushes, and pauses between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
 
-Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
-one, these syncs would take longer than the rest of the flush.
+Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. If these
+files were synced one by one, the syncs would take longer than the rest of the flush.
 
 If the disk is full, the flusher records the problem (`problem`), writers that would wait for memory get DiskFull, and
 the flush is retried every second. If the files are already written, the retry starts at the manifest, since the
-manifest may already name them. Any other failure is recorded too, and ends flushing for good; the log then keeps
-everything until the next start.
+manifest may already name them. Any other failure is also recorded, but ends flushing permanently. The log then keeps
+all entries until the next start.
 
 The lock is the region's. The flusher holds `folders` while it works in partition folders, so that none is removed
 concurrently.
@@ -66,13 +66,14 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
-#: Interval between checks for expired files, if there are TTL rules.
+#: The interval between checks for expired files; there are such checks only if there are TTL rules.
 _EXPIRY_SECONDS = 60.0
 #: Limits of one batch: the number of partitions that are saved together, and the total bytes of their MemTables.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
-#: The byte limit for gentle flushes: no writer waits for that memory, and each sync slows down the syncs of the log.
+#: The byte limit for gentle flushes. It is higher, since no writer waits for that memory, and since each sync slows
+#: down the syncs of the log.
 _GENTLY_TOGETHER_BYTES_MAX = 16 << 20
-#: Interval at which a pausing flusher checks for urgent work.
+#: The interval at which a flusher checks for urgent work while it pauses.
 _LOOK_SECONDS = 0.02
 
 
@@ -87,10 +88,10 @@ class _Saving(msgspec.Struct):
 
 
 class _Ending(msgspec.Struct):
-    """The data that commits the saving of a partition: its new manifest and sources."""
+    """The data that is adopted when a partition has been saved: its new manifest and its new sources."""
 
     saving: _Saving
-    #: The last log entry that the files contain after the saving.
+    #: The last log entry that the files contain once the partition is saved.
     flushed: int
     manifest: Manifest
     #: True if the new manifest's tombstones differ from those of the previous manifest.
@@ -99,7 +100,7 @@ class _Ending(msgspec.Struct):
 
 
 class Journal(Protocol):
-    """The log whose entries a region applies, with the operations that the region needs."""
+    """The log whose entries a region applies, reduced to the operations that the region needs."""
 
     def sync_due(self) -> None:
         """Make all applied entries durable. Raises StorageError."""
@@ -149,9 +150,9 @@ class Flusher:
         self._choices = EncodingChoices()
         #: The thread's processor time at the end of its last pause, or at the start of the save.
         self._resumed_ns = 0
-        #: Expired files already removed from views but not yet from the disk: (partition, files).
+        #: Expired files that are already removed from views, but not yet from the disk: (partition, files).
         self._expired: list[tuple[Partition, list[FileSource]]] = []
-        #: Monotonic time of the next check for expired files.
+        #: The time of the next check for expired files, on the monotonic clock.
         self._expire_at_ns = 0
         #: Total bytes of the files written since the start.
         self.bytes_written = 0
@@ -163,14 +164,14 @@ class Flusher:
         self._unhurried: dict[int, Partition] = {}
         #: The partitions whose files are written but not yet in the manifest, with their ids as keys.
         self._written: dict[int, _Saving] = {}
-        #: Milliseconds in the name of the last file; increases strictly, so that no name is used twice.
+        #: The milliseconds in the name of the last file. They increase strictly, so no name is used twice.
         self._name_ms = 0
         #: Damaged files to be moved: (partition, path).
         self._aside: list[tuple[Partition, str]] = []
         self._stopping = False
-        #: True if the log must keep everything: see `give_up`.
+        #: True if the log must keep all entries: see `give_up`.
         self._gave_up = False
-        #: The error that makes flushes fail, temporarily or for good; None if flushes succeed.
+        #: The error that makes flushes fail, temporarily or permanently; None if flushes succeed.
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
@@ -210,7 +211,7 @@ class Flusher:
     def give_up(self, problem: OSError | StorageError) -> None:
         """Stop permanently, because a dropped partition's folder could not be removed.
 
-        The log must then keep everything until the next start. The caller holds `folders` too.
+        The log then keeps all entries until the next start. The caller holds `folders` too.
         """
         self.problem = StorageError(f"the files of a deleted database could not be removed: {problem}")
         self._gave_up = self._stopping = True
@@ -298,8 +299,8 @@ class Flusher:
     def expire(self) -> None:
         """Remove the files whose points have all expired, in one swap for each partition. Raises OSError.
 
-        Files leave the views first, then the disk: points must not reappear when a rule is withdrawn, nor disappear
-        later.
+        Files are first removed from the views, then from the disk. If a rule is withdrawn, the points of these files
+        must not reappear and then disappear later.
         """
         with self.folders:
             with self._lock:
@@ -447,8 +448,8 @@ class Flusher:
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
         """Return the deadband of a series; None if dropping a point could make an older point visible.
 
-        This is the case if an unsequence file reaches beyond the last flushed time, or if the partition has an
-        underlay. See `flush_files.Thinning`.
+        Dropping a point could do so if an unsequence file reaches beyond the last flushed time, or if the partition has
+        an underlay. See `flush_files.Thinning`.
         """
         series = self._declared(device, measurement)
         if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:
@@ -495,7 +496,8 @@ class Flusher:
 
     def _install(self, ending: _Ending) -> None:
         saving, partition = ending.saving, ending.saving.partition
-        # Extend the current manifest, not the saved one: a file may have been found damaged in the meantime.
+        # Extend the current manifest rather than the manifest from before the flush: a file may have been found damaged
+        # in the meantime.
         current = _grown(partition.manifest, saving, ending.flushed)
         partition.install(replace(current, tombstones=ending.manifest.tombstones), ending.sources, saving.frozen)
         if saving.frozen is not None:
@@ -515,7 +517,7 @@ class Flusher:
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
     def first_needed(self) -> int:
-        """Return the first entry that some partition still needs; if none is needed, the next entry to be logged."""
+        """Return the first entry that some partition still needs; if no entry is needed, the next one to be logged."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)

@@ -1,4 +1,4 @@
-"""A budget of processor time that the flushers of a node share for flushes that can wait.
+"""A budget of processor time for flushes that can wait; all flushers of a node share it.
 
     work  |###|            |####|               after each slice of work a pause, so that all flushers together use the
     pause     |...........|     |.............  given percentage of one core
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Work between two pauses: shorter than the interpreter lets a thread run while others wait.
+#: The processor time between two pauses; while other threads wait, the interpreter lets a thread run longer than this.
 SLICE_NS = 4_000_000
 #: The longest pause, so that a flush always ends in a bounded time.
 REST_NS_MAX = 5_000_000_000

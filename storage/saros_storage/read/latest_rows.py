@@ -78,7 +78,7 @@ def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> Late
 
 
 def _values(chunk: WrittenRows, fresh: Mapping[str, LatestValue]) -> Iterator[tuple[str, LatestValue]]:
-    """Yield those values of a chunk whose times are later than in `fresh`, which has the values of later writes."""
+    """Yield those values of a chunk that are later than their series' values in `fresh`, which later writes wrote."""
     head = chunk.shape
     matrix = chunk.matrix(head.types) if chunk.ordered and head is not None else None
     if head is not None and matrix is not None:

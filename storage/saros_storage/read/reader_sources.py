@@ -257,7 +257,7 @@ class FilePieces:
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
-        """Arrange statistics of the read columns by requested column; return () if any cannot be converted."""
+        """Arrange the statistics of the file's columns in the request's order; return () if any cannot be converted."""
         if self._wanted:
             converted = list(statistics)
             for number, type_ in self._wanted.items():
@@ -443,7 +443,7 @@ def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
 
 
 def _owned_copy(column: Column) -> Column:
-    """Copy the column if it shares memory, so that its eviction from a cache frees the bytes counted for it."""
+    """Copy the column if it shares memory; its eviction from a cache then frees the bytes that were counted for it."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
         return Column(column.type, values.copy(), column.valid)

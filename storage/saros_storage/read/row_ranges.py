@@ -63,7 +63,7 @@ def sums_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Float64Array
 
 
 def edges_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Return the positions of the first and last present row of each slice; -1 if all are null."""
+    """Return the positions of the first and last present row of each slice; -1 if the slice has only nulls."""
     if column.valid is None:
         empty = slices.starts >= slices.stops
         return np.where(empty, -1, slices.starts), np.where(empty, -1, slices.stops - 1)

@@ -171,7 +171,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._lone_pages(source.pages(chunk))
 
     def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
-        """Return whether all pages of a chunk must be read as rows: each spans several windows, and cells are off."""
+        """Return whether all pages of a chunk must be read as rows: each touches several windows, and cells are off."""
         grid = self._request.grid
         if grid is None:
             return True

@@ -93,7 +93,7 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
 
 
 def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
-    """Return cells, the statistics of each page's rows in each window that has any, and the first cell of each page.
+    """Return cells (the statistics of a page's rows in a window), and the index of each page's first cell.
 
     The block's times rise. `pages` holds one time per page: the time of its first row, or an earlier time after the
     last row of the previous page. The second result ends with the total number of cells.

@@ -1,7 +1,7 @@
-"""Load figures of a partition, so that a cluster can balance its load.
+"""Figures about the load of a partition, by which a cluster balances its load.
 
-Reads are measured in delivered points rather than in time, so that the figure does not depend on the speed or load of
-the node.
+Reads are measured in delivered points rather than in time, since a time would depend on the speed and the load of the
+node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import msgspec
 
 
 class Activity(msgspec.Struct, eq=False):
-    """Points written and read since the process opened the partition. Approximate: scans count without a lock."""
+    """Points written and read since the process opened the partition.
+
+    The numbers are approximate, since scans count without a lock.
+    """
 
     written: int = 0
     read: int = 0

@@ -3,8 +3,9 @@
     session   ReadHorizon  by group: the log index up to which it was shown entries      grows with every read
     statement ReadPoint    created when it begins; grows with the scope found to be read; `stale` may become true
 
-The schema of a group is tracked separately from the group's data, which changes all the time: see `schema_of`. A
-database without a cluster has one replica, which is always current; its read point is `HERE`. Thread-safe.
+The schema of a group is tracked separately from the group's data, since the data changes all the time: see `schema_of`.
+A database without a cluster has only one replica, which is always current. The read point of such a database is `HERE`.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from saros_storage.scan.reading import ReadView, TimeRange
 
-#: Added to a group's number to denote its schema; numbers of groups are smaller.
+#: Added to a group's number to denote the group's schema; all numbers of groups are smaller than this.
 _SCHEMA = 1 << 31
 
 
@@ -26,7 +27,7 @@ def schema_of(group: int) -> int:
 
 
 def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Split a mapping into one for the data of groups and one for their schemas; both have groups as keys."""
+    """Split a mapping into one for the data of groups and one for their schemas; both results have groups as keys."""
     data = {group: index for group, index in shown.items() if group < _SCHEMA}
     return data, {group - _SCHEMA: index for group, index in shown.items() if group >= _SCHEMA}
 
@@ -45,7 +46,7 @@ class ReadHorizon:
         return self._shown
 
     def note(self, shown: Mapping[int, int]) -> None:
-        """Record that the session was also shown the entries up to these indexes."""
+        """Record that the session was also shown each group's entries up to the group's index in `shown`."""
         with self._lock:
             newer = {group: index for group, index in shown.items() if index > self._shown.get(group, 0)}
             if newer:
@@ -57,7 +58,7 @@ Sources = Collection[tuple[str, TimeRange]] | None
 
 
 class ReadScope(msgspec.Struct, frozen=True):
-    """The scope of a read: the schema at and below path patterns, and the points of some sources."""
+    """The scope of a read: the schema at and below some path patterns, and the points of some sources."""
 
     patterns: Collection[str]
     sources: Sources = ()
@@ -68,7 +69,7 @@ EVERYTHING = ReadScope(("root",), None)
 
 
 class ReadPoint(msgspec.Struct):
-    """For each group, the log index up to which entries must be applied for a read. Each statement has its own."""
+    """The log index of each group up to which entries must be applied before a read. Each statement has its own."""
 
     #: True if the read may lack acknowledged writes or data that the session was shown before. This may become true
     #: while replicas are asked.
@@ -76,14 +77,14 @@ class ReadPoint(msgspec.Struct):
     #: True at consistency level `strong`: existing data that this read does not return will not appear in later reads
     #: either.
     strong: bool = False
-    #: True if no other node has to be asked before data is read (`Database.catch_up`).
+    #: True if data can be read without asking another node first (see `Database.catch_up`).
     settled: bool = True
     #: True if each group is asked for its newest entry before any of the group's data is read.
     current: bool = False
     #: True if data of unavailable groups is left out; `missing` lists these groups.
     partial: bool = False
-    #: For each group whose data is left out, the reason. The mapping is replaced, never changed in place;
-    #: new groups come last.
+    #: For each group whose data is left out, the reason. The mapping is never changed in place, but replaced by a new
+    #: one; new groups come last.
     missing: Mapping[int, str] = msgspec.field(default_factory=dict)
     #: The time on the monotonic clock at which all waiting ends; None if each step has a separate limit.
     deadline_ns: int | None = None
@@ -92,15 +93,15 @@ class ReadPoint(msgspec.Struct):
     #: For each group, the log index up to which the read must see entries. A read that need not be current has 0 for
     #: each group whose schema is known.
     applied: Mapping[int, int] = msgspec.field(default_factory=dict)
-    #: For each group, the log index up to which the session has seen entries; a read that shows fewer is stale.
+    #: For each group, the log index up to which the session has seen entries; a read that shows fewer entries is stale.
     wanted: Mapping[int, int] = msgspec.field(default_factory=dict)
-    #: Records what the read shows, or is None if nothing is recorded.
+    #: The object that records which entries the read shows; None if nothing is recorded.
     horizon: ReadHorizon | None = None
     #: Returns the snapshot to read from; None if the read creates a new view.
     picture: Callable[[], ReadView] | None = None
 
     def leave_out(self, errors: Iterable[tuple[int, Exception]]) -> None:
-        """Record that the data of these groups is left out, and why. One thread at a time."""
+        """Record, with the reasons, that the data of these groups is left out. One thread at a time."""
         self.missing = {**self.missing, **{group: str(error) for group, error in errors}}
 
     def show(self, group: int, index: int) -> None:

@@ -1,8 +1,9 @@
 """The interface between storage and its readers: scan requests, series readers, statistics.
 
-A query takes one `ReadView` (a pinned, immutable snapshot of the store), opens one `SeriesReader` per device scan,
-reads from it until it returns None, and closes both. A reader yields, in time order, *blocks* of rows and, where the
-request allows it, *summaries*: spans represented by their statistics instead of their rows.
+A query takes one `ReadView` (a pinned, immutable snapshot of the store). For each scan of a device, it opens a
+`SeriesReader` and reads until None is returned. It closes the readers and the view. A reader yields, in time order,
+*blocks* of rows and, where the request allows it, *summaries*: spans represented by their statistics instead of their
+rows.
 
     time      |---- chunk A ----|  |-- B --|- C overlaps B -|   |---- D ----|
     answer      Summary(A)           Block  Block                 Summary(D)
@@ -16,8 +17,8 @@ request allows it, *summaries*: spans represented by their statistics instead of
 Ranks: if two sources have a row of the same time, the value of the higher-ranked source wins in each column; a null
 never hides a value. The output of a reader is already merged, filtered by time, and free of deleted points.
 
-A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
-`bounds` only lets a reader skip pages that cannot match). Pure: values and protocols.
+A reader belongs to one thread at a time; a view may be shared. Readers do not evaluate predicates on values: the engine
+filters exactly, and `bounds` only lets a reader skip pages that cannot match. Pure: values and protocols.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: In blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (as they do from 10,000 rows
-#: on).
+#: For blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (they do so from 10,000
+#: rows on).
 BLOCK_ROWS_MAX = 131_072
-#: Values per block: about 16 MB. A join holds the same amount again of its children's output.
+#: Values per block: about 16 MB. In addition, a join holds as much memory for its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
-#: Below this, a block's cost per column would exceed the cost of its rows.
+#: With fewer rows, a block's cost per column would exceed the cost of its rows.
 _BLOCK_ROWS_MIN = 64
 
 
@@ -79,7 +80,7 @@ class ValueBound(msgspec.Struct, frozen=True):
 
 
 class WindowGrid(msgspec.Struct, frozen=True):
-    """Windows [origin + k * step, origin + (k + 1) * step) for all k; step None: one window for all of time."""
+    """Windows [origin + k * step, origin + (k + 1) * step) for all k; if step is None, one window covers all times."""
 
     origin: int = 0
     step: int | None = None
@@ -89,7 +90,7 @@ class WindowGrid(msgspec.Struct, frozen=True):
         return self.step is None or (first - self.origin) // self.step == (last - self.origin) // self.step
 
     def touched(self, first: int, last: int) -> int:
-        """Return the number of windows that the times from `first` to `last` fall into."""
+        """Return the number of windows into which the times from `first` to `last` fall."""
         return 1 if self.step is None else (last - self.origin) // self.step - (first - self.origin) // self.step + 1
 
 
@@ -97,8 +98,8 @@ class ScanRequest(msgspec.Struct, frozen=True):
     """A request to read columns of one device in a time range.
 
     For a non-aligned device, a request has one measurement (except with `ReaderFactory.open_lockstep` and
-    `open_in_step`). For an aligned device, a request may have any number of measurements: a row is returned if at least
-    one of them has a value in it.
+    `open_in_step`). For an aligned device, a request may have any number of measurements. A row is returned if it has a
+    value for at least one of them.
     """
 
     device: str
@@ -109,10 +110,11 @@ class ScanRequest(msgspec.Struct, frozen=True):
     descending: bool = False
     bounds: tuple[ValueBound, ...] = ()
     grid: WindowGrid | None = None
-    #: Return only the latest point of each column, in as few rows as possible, latest first. Allows any number of
-    #: measurements, of non-aligned devices as well. Cannot be combined with bounds or grid.
+    #: If true, only the latest point of each column is returned, in as few rows as possible, in descending order of
+    #: time. The request may then have any number of measurements, even for non-aligned devices. It must not have bounds
+    #: or a grid.
     latest: bool = False
-    #: Approximate number of rows per block; smaller if many readers are open at the same time.
+    #: Approximate number of rows per block; the caller requests fewer if many readers are open at the same time.
     block_rows: int = BLOCK_ROWS_MAX
 
 
@@ -144,7 +146,7 @@ class Summary(msgspec.Struct, frozen=True):
 class SpanStatistics(msgspec.Struct, frozen=True):
     """`Statistics` of one column in many spans, one row per span: null (with count 0) where the column has no point.
 
-    Fields that a type does not have are None, as in `Statistics`; BLOB has no first and last either.
+    Fields that a type does not have are None, as in `Statistics`; for BLOB, `first` and `last` are None, too.
     """
 
     count: Column
@@ -160,8 +162,8 @@ class SpanStatistics(msgspec.Struct, frozen=True):
 class Summaries(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Many summaries as columns: each row represents all rows of a span. Spans are in scan order and disjoint.
 
-    `block` is untimed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Columns
-    with equal content may be shared between types. It has a `__dict__`, so that `cached_property` works.
+    `block` is untimed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Types may
+    share columns that have equal content. The class has a `__dict__`, which `cached_property` needs.
     """
 
     types: tuple[DataType, ...]
@@ -174,11 +176,11 @@ class Summaries(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def nbytes(self) -> int:
-        """Size in bytes, for memory accounting."""
+        """The size in bytes, which is counted against memory limits."""
         return sum([column.nbytes for column in _distinct(self.block.columns)])
 
     def slice(self, start: int, stop: int) -> Summaries:
-        """Return spans [start, stop), without a copy."""
+        """Return the spans [start, stop) without copying them."""
         return Summaries(self.types, self.block.slice(start, stop))
 
     def reversed(self) -> Summaries:
@@ -187,7 +189,7 @@ class Summaries(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @staticmethod
     def concat(parts: Sequence[Summaries]) -> Summaries:
-        """Concatenate parts (at least one, all of one scan or with the same types)."""
+        """Concatenate the parts: at least one, all from one scan or with the same types."""
         if len(parts) == 1:
             return parts[0]
         made: dict[tuple[int, ...], Column] = {}
@@ -249,7 +251,7 @@ def statistics_fields(type_: DataType) -> dict[str, DataType]:
 
 
 class ReadCounters(msgspec.Struct):
-    """Counters of the work that a reader has done, for EXPLAIN ANALYZE. They only grow."""
+    """Counters of the work that a reader has done, which EXPLAIN ANALYZE shows. They only grow."""
 
     files: int = 0
     files_skipped: int = 0
@@ -257,9 +259,9 @@ class ReadCounters(msgspec.Struct):
     chunks_skipped: int = 0
     pages: int = 0
     pages_skipped: int = 0
-    #: Chunks or pages answered from statistics.
+    #: The number of chunks and pages whose statistics were used instead of their rows.
     summaries: int = 0
-    #: Bytes decompressed; a page from the chunk cache adds none.
+    #: The number of bytes decompressed; a page taken from the chunk cache adds nothing.
     bytes_read: int = 0
     cache_hits: int = 0
     memtable_rows: int = 0
@@ -278,7 +280,7 @@ _COUNTERS = tuple(ReadCounters.__struct_fields__)
 
 
 class SeriesReader(Protocol):
-    """A reader of one scan's blocks and summaries in time order (descending: last first, rows within a block too)."""
+    """A reader of one scan's blocks and summaries, in time order; if descending, a block's rows are descending, too."""
 
     @property
     def counters(self) -> ReadCounters:
@@ -286,7 +288,9 @@ class SeriesReader(Protocol):
         ...
 
     def next(self) -> Block | Summary | Summaries | None:
-        """Return the next non-empty piece, of at most about the request's `block_rows` rows; None at the end.
+        """Return the next non-empty piece, which has at most about `block_rows` rows (see the request).
+
+        None at the end.
 
         Raises CorruptFile (the file is already set aside for later views), StoreClosed.
         """
@@ -298,13 +302,13 @@ class SeriesReader(Protocol):
 
 
 class Unaligned(msgspec.Struct, frozen=True):
-    """A time range in which the series of a request differ in their times: the caller reads them one by one."""
+    """A time range in which the series of a request have different times, so the caller must read them one by one."""
 
     time: TimeRange
 
 
 class TimestampsDiffer(Exception):
-    """Raised if series that are read together differ in their times; the caller then reads each series separately."""
+    """Raised if series that are read together have different times; the caller then reads each series separately."""
 
 
 class MultiSeriesReader(Protocol):
@@ -316,7 +320,7 @@ class MultiSeriesReader(Protocol):
 
     @property
     def counters(self) -> ReadCounters:
-        """The counters up to now, for the blocks."""
+        """The counters of the work done until now for the blocks."""
         ...
 
     def next(self) -> Block | Unaligned | None:
@@ -332,10 +336,10 @@ class MultiSeriesReader(Protocol):
 
 
 class ReaderFactory(Protocol):
-    """Opens readers: local, remote, or merged from both, transparently for the engine."""
+    """Opens readers; whether a reader is local, remote, or merges both makes no difference to the engine."""
 
     def open(self, request: ScanRequest) -> SeriesReader:
-        """Open a reader for the request. Without data for the device, the reader ends immediately."""
+        """Open a reader for the request. If there is no data for the device, the reader ends immediately."""
         ...
 
     def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
@@ -356,11 +360,11 @@ class ReaderFactory(Protocol):
         ...
 
     def cuts(self, request: ScanRequest) -> Sequence[int]:
-        """Return increasing times at which to split a scan: each part is large, and no two parts read the same data."""
+        """Return increasing times at which a scan can be split into large parts, no two of which read the same data."""
         ...
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
-        """Return time and value of the latest point of each column of a `latest` request; count the work in `counters`.
+        """Return time and value of each column's latest point, for a `latest` request; count the work in `counters`.
 
         Raises what readers raise.
         """

@@ -5,9 +5,10 @@
       memtables   rank (0,4) immutable, being flushed     rank (0,5) active (its content at this moment)
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
-Files, MemTables and tombstones are ordered by rank: the higher rank wins. The rank of a MemTable is the version that
-its file will get, assigned when the MemTable is created. A tombstone ranks directly below the active MemTable, from
-which the deleted rows are removed immediately. It therefore does not hide rows that arrive later.
+Files, MemTables and tombstones are ordered by rank: the higher rank wins. The rank of a MemTable is assigned when the
+MemTable is created; it is the version that the MemTable's file will get. A tombstone ranks directly below the active
+MemTable, from which the deleted rows are removed immediately. A tombstone therefore does not hide rows that arrive
+after the deletion.
 
 Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Pure: any thread.
 """
@@ -25,7 +26,7 @@ from saros_storage.scan.activity import Activity
 from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.scan.tsfile_access import TsFileAccess
 
-#: A function (database, slice) -> True if that partition is chosen.
+#: A function that takes (database, slice) and returns True if that partition is chosen.
 Chosen = Callable[[str, int], bool]
 
 
@@ -62,7 +63,10 @@ class DeviceSpan(msgspec.Struct, frozen=True):
 
 
 class FileSource(msgspec.Struct, frozen=True):
-    """A sealed file. `devices` are those that it may contain; `access` reads the file (opened at the first use)."""
+    """A sealed file.
+
+    `devices` are the devices that the file may contain; `access` reads the file, which it opens when it is first used.
+    """
 
     rank: Rank
     sequence: bool
@@ -83,7 +87,10 @@ def overlap(a: FileSource, b: FileSource) -> bool:
 
 
 class MemorySource(Protocol):
-    """The interface of a MemTable for readers. Its content is that of the moment when the snapshot was taken."""
+    """The interface of a MemTable for readers.
+
+    It shows the MemTable's content at the moment when the snapshot was taken.
+    """
 
     @property
     def rank(self) -> Rank:
@@ -91,7 +98,7 @@ class MemorySource(Protocol):
         ...
 
     def span(self, device: str) -> DeviceSpan | None:
-        """Return first and last time of the device, or None if it has no points of it."""
+        """Return first and last time of the device, or None if the MemTable has no points of the device."""
         ...
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
@@ -112,7 +119,7 @@ class MemorySource(Protocol):
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True):
-    """One partition at one version. Lists are ordered by rank, lowest first."""
+    """One partition at one version. Each list is ordered by rank, lowest first."""
 
     database: str
     slice: int
@@ -122,7 +129,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     #: An object that is replaced at each change, except when rows are written to the active MemTable. None means that
     #: changes are not tracked.
     basis: object | None = None
-    #: True if the last of `memtables` is the active one, which no tombstone affects.
+    #: True if the last of `memtables` is the active MemTable, which no tombstone affects.
     has_active: bool = False
     #: The activity of the partition, in which scans count the points that they deliver.
     activity: Activity = msgspec.field(default_factory=Activity)

@@ -43,8 +43,8 @@ class SeriesIndex(msgspec.Struct, frozen=True):
 class DeviceIndex(msgspec.Struct, frozen=True):
     """All series of a device in one file. `time` is the index of the time column of an aligned device, otherwise None.
 
-    The time column has the type TIMESTAMP. Its statistics have only count, start and end (first and last are 0, the
-    rest None).
+    The time column has the type TIMESTAMP. In its statistics, only count, start and end are set; first and last are 0,
+    and the others are None.
     """
 
     device: str
@@ -60,8 +60,8 @@ class DeviceIndex(msgspec.Struct, frozen=True):
 class PageSpan(msgspec.Struct, frozen=True):
     """One page (of an aligned device: the pages of all requested columns that share its time page).
 
-    `statistics[i]` is None if column i has no point in the page. In a single-page chunk, these are the statistics of
-    the chunk.
+    `statistics[i]` is None if column i has no point in the page. If a chunk has only one page, these are the statistics
+    of the chunk.
     """
 
     start: int
@@ -95,7 +95,10 @@ class TsFileAccess(Protocol):
         ...
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
-        """Return the pages of a chunk, reading headers only. For several non-aligned series, see `same_pages`."""
+        """Return the pages of a chunk; only their headers are read.
+
+        For several non-aligned series, see `same_pages`.
+        """
         ...
 
     def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
@@ -107,7 +110,8 @@ class TsFileAccess(Protocol):
     ) -> tuple[Block, int] | None:
         """Read like `read`, for series of a non-aligned device whose chunks have the same pages.
 
-        Returns None if their times differ within the pages. Columns may share one piece of memory.
+        Returns None if the series have different times within the pages. The columns returned may share one piece of
+        memory.
         """
         ...
 

@@ -9,11 +9,11 @@
     BOOLEAN DATE  TEXT STRING                                 true, false; YYYY-MM-DD
     TEXT STRING BLOB                  each other              the same bytes
 
-A change of type rewrites nothing. Files and MemTables keep the type with which points were written; the reader gets the
-current type of the series and converts the values of each source. Compaction stores points again with a later type, so
-a point must convert to the same value through every type that the series has had. A change of type that would violate
-this rule is refused: INT32 16777217 is DOUBLE 16777217, but 16777216 through FLOAT; 5 is the text 5, but the text 5.0
-through DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
+A change of type does not rewrite stored points. Files and MemTables keep the type with which points were written. The
+reader is given the current type of the series, and converts the values of each source to it. Compaction stores points
+again with a later type, so a point must convert to the same value through every type that the series has had. A change
+of type that would violate this rule is refused: INT32 16777217 is DOUBLE 16777217, but 16777216 through FLOAT; 5 is the
+text 5, but the text 5.0 through DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
 
 Pure: any thread.
 """
@@ -43,14 +43,15 @@ _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT, DataType.BLOB}),
     DataType.BLOB: STRING_TYPES,
 }
-#: For each stored type, the types as which points may be read: all that a series can become in several steps.
+#: For each stored type, the types as which its points may be read: all types that a series can have after one or more
+#: changes.
 _READINGS = {type_: found if type_ in TEXT_TYPES else found | {DataType.BLOB} for type_, found in _CHANGES.items()}
 #: Integers up to this magnitude are exact as FLOAT.
 _FLOAT_WHOLE_MAX = 2**24
 
 
 class TypeChanged(StorageError):
-    """The query met points newer than the type that it reads: the type of the series changed after the query began."""
+    """The query met points of a newer type than it reads: the type of the series changed after the query began."""
 
     code = 2021
 
