@@ -1,4 +1,4 @@
-"""`python -m saros_shell`: the `saros` command, for processes that start another one like themselves."""
+"""`python -m saros_shell`: the `saros` command, for a `saros` process that starts another `saros` process."""
 
 import sys
 

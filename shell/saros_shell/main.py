@@ -44,8 +44,8 @@ COMMANDS: dict[str, str] = {
 }
 
 
-#: Errors of writes to a file without a name, such as standard output: the disk is full, or the reader has closed the
-#: pipe.
+#: Error codes of failed writes to a file without a name, such as standard output: the disk is full, or the reader has
+#: closed the pipe.
 _OUTPUT_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
 
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     silence_grpc_log()
     write_lines()
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal cannot encode
     try:
         code = _main_of(words[0])(words[1:])
         sys.stdout.flush()

@@ -59,13 +59,13 @@ _DIRECTORY = "./cluster"
 _NODES, _REPLICAS = 3, 3
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-#: A running node answers immediately. The fail-over time of a query is short, since the nodes are queried one by one.
+#: A running node answers immediately. The nodes are queried one by one, so the fail-over time of each query is short.
 _ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
 _NOTHING_RUNS = 3
 _INTERRUPTED = 130
 #: Folders and files, some with password hashes, are readable only by their owner.
 _UMASK = 0o077
-#: Error codes for a wrong password or missing privileges, for which every other node would refuse this user, too.
+#: Error codes for a wrong password and for missing privileges: every other node would refuse this user, too.
 _NOT_LET_IN = (801, 803, 2040)
 
 
@@ -152,8 +152,8 @@ def _up(options: argparse.Namespace) -> int:
 def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, Login | None]:
     """Create a cluster; return it with a login for its nodes.
 
-    The login is the administrator's (with --auth). It is None if there are no users, or if the password must be changed
-    first.
+    With --auth, the login is that of the administrator. It is None if there are no users, or if the password must be
+    changed first.
     """
     nodes = _NODES if options.nodes is None else options.nodes
     replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
@@ -208,7 +208,7 @@ def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> 
 
 
 def _missing(address: str, login: Login) -> str | None:
-    """Return a text that says what a node still waits for; None if nothing."""
+    """Return a text that says what a node still waits for; None if it waits for nothing."""
     try:
         told = _ask(address, login)
     except saros.Error as error:
@@ -309,7 +309,7 @@ def _status(options: argparse.Namespace) -> int:
 def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
     """Print nodes and groups; return whether all nodes are up and all groups have a leader.
 
-    Without a login, the groups are unknown and do not count.
+    Without a login, the groups are unknown, and only the nodes count.
     """
     running = {node: found.pid for node in cluster.nodes if (found := cluster.running(node)) is not None}
     told = None if login is None else _ask_any(cluster, list(running), login)
@@ -374,7 +374,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
         failures: dict[NodeId, str] = {}
-        for node in nodes:  # one after the other, so that nodes that have started need not wait for the others
+        for node in nodes:  # one after the other: a node that has started need not wait for the others
             failures |= local_cluster.start(cluster, [node], options.log_level, options.timeout, say)
     if failures:
         return _failed("add-node", failures)
@@ -507,13 +507,13 @@ def _chosen(cluster: LocalCluster, node: int | None) -> list[NodeId]:
 
 
 class Progress:
-    """Progress messages on standard error; a message that repeats the last one is not printed."""
+    """Prints progress messages on standard error, except a message that repeats the previous one."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def say(self, text: str) -> None:
-        """Print a message unless it repeats the last one."""
+        """Print a message unless it repeats the previous one."""
         if text != self._last:
             sys.stderr.write(_wrapped(text) + "\n")
             sys.stderr.flush()

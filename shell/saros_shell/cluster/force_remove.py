@@ -1,7 +1,7 @@
 """`saros cluster remove-node --force`: removes permanently lost nodes, even if groups have lost their majority.
 
-The user is shown what will be lost, computed from SHOW REGIONS, and must confirm it. After GIVE UP NODE, the nodes are
-removed like others (`nodes`). Pure, except for `confirmed`, which asks on a terminal.
+The user is shown which data will be lost, computed from SHOW REGIONS, and must confirm the removal. After the statement
+GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for `confirmed`, which asks on a terminal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
         return []
     if not left:
         return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
-    if 2 * len(left) == len(members):  # every majority included a replica that is left
+    if 2 * len(left) == len(members):  # every majority included at least one remaining replica
         return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
     return [
         f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."

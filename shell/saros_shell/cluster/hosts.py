@@ -52,7 +52,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.addresses import host_and_port, is_loopback
 
 _START_SECONDS = 60.0
-#: Timeout of the check for TLS: a node answers at once or not at all.
+#: Timeout of the check whether a node uses TLS: a node answers at once or not at all.
 _ASK_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 
@@ -157,7 +157,7 @@ def certificates_options(made: argparse.ArgumentParser) -> None:
 
 
 def certificates(options: argparse.Namespace) -> int:
-    """Create the certificates that do not exist yet. Raises UserMistake."""
+    """Create each certificate that does not exist yet. Raises UserMistake."""
     if not is_uuid(options.cluster):
         raise UserMistake(f"--cluster: {options.cluster!r} is not a UUID")
     hosts: dict[NodeId, str] = {}
@@ -273,7 +273,7 @@ def _speaks_tls(address: str) -> bool | None:
         with socket.create_connection(host_and_port(address), _ASK_SECONDS) as line, asking.wrap_socket(line):
             return True
     except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # such as the alert that a client certificate is required
+        return "ALERT" in (error.reason or "")  # for example, the alert that a client certificate is required
     except ConnectionResetError:
         return False
     except OSError:

@@ -37,7 +37,7 @@ def login_options(
 
 
 def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
-    """Return the login for a cluster's nodes; None if the cluster has users, but the options do not name one.
+    """Return the login for a cluster's nodes; None if the cluster has users, but the options name no user.
 
     Raises UserMistake if a user has no password, ConfigurationError if the password file does not exist.
     """
@@ -46,7 +46,7 @@ def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None
 
 
 def given_login(options: argparse.Namespace) -> Login | None:
-    """Return the login from the options; None if they do not name a user. Raises like `login_of`."""
+    """Return the login from the options; None if the options name no user. Raises like `login_of`."""
     if options.user is None:
         return None
     password = read_password(options.password_file) if options.password_file else password_of_user(options.user)

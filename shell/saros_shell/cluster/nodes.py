@@ -5,7 +5,7 @@
             by force: first GIVE UP NODE, for permanently lost nodes (`force_remove`)
     replace both in one change: REPLACE NODE; the node that leaves may be permanently lost
 
-A repeated call resumes an interrupted one: it adds a node that was admitted before, and waits for a node that is
+A repeated call resumes an interrupted call: it adds a node that was admitted before, and waits for a node that is
 leaving. Single-threaded.
 """
 
@@ -32,7 +32,10 @@ Say = Callable[[str], None]
 
 
 def connect(cluster: LocalCluster, login: Login, besides: Collection[NodeId] = ()) -> saros.Connection:
-    """Connect to the running nodes, except `besides`. Raises saros.Error, or UserMistake if no other node runs."""
+    """Connect to the running nodes, except `besides`.
+
+    Raises saros.Error, or UserMistake if no node runs except those.
+    """
     running = [node for node in cluster.nodes if node not in besides and cluster.running(node) is not None]
     if not running:
         raise UserMistake(f"no other node is running; start the nodes with saros cluster up --dir {cluster.directory}")
@@ -89,7 +92,7 @@ def add(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say, 
         connection.execute(f"add node {', '.join(map(str, nodes))}")
         if not wait:
             return {}
-        wait_for_change(connection, say)  # on the same connection, whose node knows of the change
+        wait_for_change(connection, say)  # on the same connection, since its node knows of the change
         left = waiting(rows_of(connection, "show cluster"))
     return {node: "the change was aborted, so it has not joined; run this again" for node in nodes if str(node) in left}
 
@@ -112,7 +115,7 @@ def remove(cluster: LocalCluster, login: Login, node: NodeId, say: Say) -> None:
 
 
 def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say) -> None:
-    """Remove permanently lost nodes, even if data is lost with them. Raises like `remove`."""
+    """Remove permanently lost nodes, even if the cluster loses data. Raises like `remove`."""
     with connect(cluster, login, nodes) as connection:
         left = [node for node in nodes if _rows_of_node(connection, node)]
         if not left:
@@ -144,7 +147,7 @@ def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool
 def replace(cluster: LocalCluster, login: Login, node: NodeId, new: NodeId | None, say: Say) -> None:
     """Replace a node by the admitted node `new`, and wait until the old node has left. Raises like `remove`.
 
-    If `new` is None, a replacement is already in progress, and this function only waits for its end.
+    If `new` is None, the replacement is already in progress, and this function only waits until it has ended.
     """
     with connect(cluster, login, [node]) as connection:
         if new is not None:

@@ -5,8 +5,8 @@
     saros backup list DIR      saros backup verify DIR
     saros restore --from DIR --data NEWFOLDER [--at INDEX|TIME]
 
-Ctrl-C ends a backup; the next one reuses the files that it copied. Exit codes: 0 success, 1 failure, or verify found a
-problem, 2 wrong usage, 130 interrupted.
+Ctrl-C ends a backup; the next backup reuses the files that were already copied. Exit codes: 0 success, 1 failure, or
+verify found a problem, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def restore_parser() -> argparse.ArgumentParser:
 
 
 def _point(text: str) -> AtIndex | AtTime:
-    """Return an index of the log or a point in time, by default in UTC."""
+    """Return an index of the log or a point in time; a time without a zone is in UTC."""
     if text.isdecimal():
         return AtIndex(int(text))
     try:
@@ -199,7 +199,7 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
 
 
 def _opened(folder: str, until: ExitStack) -> Source:
-    """Open the database in a folder, or in a copy of the folder if it cannot be written."""
+    """Open the database in a folder or, if the folder cannot be written, in a copy of it."""
     from saros_server.api.session import open_session
 
     try:

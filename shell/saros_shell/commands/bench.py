@@ -5,8 +5,8 @@
     queries  numbered as in iot-benchmark, each for random devices and times
 
 Prints throughput and latency percentiles; `--json` for programs. `--durability` sets the guarantee of acknowledged
-batches. `--bare` also measures a loop that only appends the same number of bytes to a file and, for fsync, syncs them:
-the machine's limit. Values and times are generated before the measurement.
+batches. `--bare` also measures the machine's limit: a loop that only appends the same number of bytes to a file and, if
+the durability is fsync, syncs the file. Values and times are generated before the measurement.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from saros.base.target import without_password
 from saros_server.config.arguments import CommandParser, at_least
 
 _ROOT = "root.bench"
-#: 2024-01-01 in milliseconds; rows are a second apart.
+#: 2024-01-01 in milliseconds, and the step of one second from each row to the next.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
-#: The number of different arrays of values for each sensor. There are several, so that successive batches differ.
+#: The number of different arrays of values for each sensor. There are several arrays, because successive batches must
+#: differ.
 _POOL = 8
 _PERIOD_ROWS = 360
 _SEED = 7
@@ -50,7 +51,10 @@ Values = npt.NDArray[np.generic]
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One line of the report: wall-clock seconds for all `operations`, latencies in milliseconds."""
+    """One line of the report.
+
+    `seconds` is the wall-clock time of all `operations`, and latencies are in milliseconds.
+    """
 
     name: str
     operations: int
@@ -174,7 +178,7 @@ def warm(connection: saros.Connection) -> None:
 
 
 def make_databases(connection: saros.Connection, groups: int) -> None:
-    """Create the missing databases, one per group, so that the groups of a cluster share the work."""
+    """Create the databases that do not exist yet; there are several, so that all groups of a cluster share the work."""
     known = {row[0] for row in connection.execute("show databases").fetchall()}
     for group in range(groups):
         if f"{_ROOT}.g{group}" not in known:
@@ -220,7 +224,7 @@ def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
 def write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
     """Let all clients write the batches of their devices.
 
-    The rate is computed from wall-clock time, while flushes run in the background.
+    The rate is computed from the wall-clock time. Flushes run in the background meanwhile.
     """
     pools = _pools(options)
     devices = options.groups * options.devices
@@ -266,7 +270,7 @@ def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -
 
 
 def _bare(folder: str, options: argparse.Namespace) -> Measured:
-    """Append batches of the same size to a file, and sync the file after each batch if the durability is fsync."""
+    """Append batches of this size to a file and, if the durability is fsync, sync the file after each batch."""
     path = os.path.join(folder, "bare.bin")
     width = np.dtype(TYPES[options.type]).itemsize
     payload = os.urandom(options.batch * (8 + width * options.sensors))
@@ -314,7 +318,7 @@ _RANGE_ROWS = 600
 
 
 def statements(template: str, options: argparse.Namespace, rows: int, count: int) -> Iterator[str]:
-    """Yield `count` queries of a kind, for random devices and random times within their `rows` rows."""
+    """Yield `count` queries of a kind, each for a random device and a random time within the device's `rows` rows."""
     rng = np.random.default_rng(_SEED)
     for _ in range(count):
         t0 = START_MS + int(rng.integers(max(rows - _RANGE_ROWS, 1))) * STEP_MS

@@ -1,7 +1,7 @@
 """`saros console [TARGET]`: opens the console of a folder or of a running node in the browser.
 
-If a server has the folder open, its console is shown. Otherwise this process opens the folder and serves it on this
-machine until Ctrl-C, to the one browser that opens the link.
+If a server has the folder open, the server's console is shown. Otherwise this process opens the folder and serves a
+console on this machine until Ctrl-C, only to the browser that opens the link.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage.
 """
@@ -95,12 +95,12 @@ def _serve(options: argparse.Namespace) -> int:
     try:
         sys.stdout.write(f"console of {options.target}, for one browser; Ctrl-C stops it\n")
         _show(console.link(), options)
-        warming = WarmUp()  # while the user looks at the page
+        warming = WarmUp()  # runs while the user looks at the page
         warming.start()
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        while not ended.wait(_LOOK_SECONDS):  # a signal that another thread receives does not wake this one
+        while not ended.wait(_LOOK_SECONDS):  # if another thread receives the signal, this thread does not wake
             pass
         warming.stop()
     finally:

@@ -1,4 +1,4 @@
-"""Data folders that can only be read: on a read-only file system, or owned by another user.
+"""Data folders that can only be read: they are on a read-only file system, or another user owns them.
 
     hold            keep other processes from serving the folder: the lock if it can be opened, otherwise a warning
     readable_copy   a writable folder with links to the data files and copies of the others, for callers that need a
@@ -58,7 +58,7 @@ def hold(folder: str, command: str) -> Iterator[None]:
 
 @contextmanager
 def readable_copy(folder: str) -> Iterator[str]:
-    """Yield a temporary writable folder to open instead of one that can only be read."""
+    """Yield a temporary writable folder to open in place of a folder that can only be read."""
     with tempfile.TemporaryDirectory(prefix="saros-") as made:
         for path, folders, names in os.walk(os.path.abspath(folder)):
             folders[:] = [name for name in folders if name != SNAPSHOTS_FOLDER]

@@ -51,9 +51,9 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def _await_end(pid: int) -> None:
-    """Wait briefly until a process that has released its folder ends, so that its last output precedes ours.
+    """Wait briefly for the end of a process that has released its folder, so that its last output precedes ours.
 
-    The wait is short because an ended process seems to run forever if its parent does not reap it.
+    The wait is short because an ended process seems to run until its parent reaps it.
     """
     limit = time.monotonic() + _LAST_WORDS_SECONDS
     while time.monotonic() < limit:
@@ -100,7 +100,7 @@ def _status(folder: str) -> int:
 
 
 def _why_not_served(folder: str) -> tuple[str, bool]:
-    """Return the reason why a folder has no server, and whether it is certain that none runs."""
+    """Return the reason why a folder has no server, and whether it is certain that no server runs."""
     try:
         os.listdir(folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 """`saros start`: starts a server for a folder, in the background or in the foreground.
 
-In the background, only the server process loads the database, not this command.
+For a server in the background, only the server process loads the database, not this command.
 
 Exit codes: 0 the server runs, 1 failure, 2 wrong usage.
 """
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_http(found: Serving, prepared: Prepared) -> None:
-    """Print the address of the server's HTTP service, or why it has none."""
+    """Print the address of the server's HTTP service, or the reason why it has none."""
     if found.http:
         sys.stdout.write(f"HTTP at {found.http}\n")
     elif port := prepared.configuration.http_port:

@@ -210,7 +210,7 @@ def _round(folder: SenderFolder, name: str) -> None:
 
 
 def _failure_reporter(name: str) -> Callable[[Exception, float], None]:
-    """Return a function that prints failed attempts, and abbreviates a failure that repeats the last one."""
+    """Return a function that prints failed attempts, and shortens a failure that repeats the previous one."""
     before = ""
 
     def report(error: Exception, seconds: float) -> None:

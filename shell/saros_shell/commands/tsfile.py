@@ -1,4 +1,4 @@
-"""`saros tsfile inspect|verify|dump FILE`: shows the content of a TsFile of any origin; nothing is changed.
+"""`saros tsfile inspect|verify|dump FILE`: shows the content of a TsFile of any origin, and changes nothing.
 
     inspect    devices and series and, with --chunks and --pages, these; with encodings, statistics and sizes
     verify     decodes every page and recomputes every statistic; prints a line per file and per problem

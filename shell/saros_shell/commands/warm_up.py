@@ -1,4 +1,4 @@
-"""`saros warm-up`: compiles all kernels into the cache, so that all statements can use them."""
+"""`saros warm-up`: compiles all numeric kernels and caches them, so that all statements can use them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Command(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     what: str
     arguments: tuple[str, ...]
-    #: The values that the arguments may have, if they are fixed.
+    #: The values that the arguments may have, if the parser lists them.
     choices: tuple[str, ...]
     options: tuple[Option, ...]
 

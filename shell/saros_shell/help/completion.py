@@ -4,7 +4,7 @@
     zsh     saros completion zsh > a folder of $fpath/_saros
     fish    saros completion fish > ~/.config/fish/completions/saros.fish
 
-The scripts contain the words of all commands, so that completion does not start Python. A word that is neither a
+The scripts contain the words of all commands, so completion need not start Python. A word that is neither a
 command nor an option is completed as a file name.
 """
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _below(command: Command | None, known: Sequence[Command]) -> list[Command]:
-    """Return the sub-commands of a command, or the commands themselves for None."""
+    """Return the sub-commands of a command, or all top-level commands if it is None."""
     words = () if command is None else command.words
     return [other for other in known if other.words[:-1] == words]
 
@@ -131,5 +131,5 @@ def _fish_option(option: Option) -> str:
     return " ".join([*names, *choices])
 
 
-#: For the name of each shell, the function that makes the script.
+#: For the name of each shell, the function that makes its script.
 SCRIPTS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}

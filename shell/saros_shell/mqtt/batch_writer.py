@@ -1,11 +1,11 @@
-"""Writes rows of many devices together; rows that the database refuses are found and left out.
+"""Writes rows of many devices together, and leaves out the rows that the database refuses.
 
     rows --by device, by type--> columns --bulk writer, all devices at once--> database
                   └ does not fit            └ refused: column by column, then value by value
                     (refusal)                 (refusal of the values that fail alone)
 
-An outage (DatabaseError) fails the whole batch, and the caller writes it again later. A row overwrites an earlier row
-with the same time, so writing rows twice changes nothing. Not thread-safe.
+In an outage (DatabaseError), the whole batch fails, and the caller must write it once more later. A row overwrites an
+earlier row with the same time, so writing rows twice changes nothing. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from saros_storage.base.arrow import data_type_of
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import DataType, Int64Array
 
-#: The number of batches that are sent concurrently: they share the log's fsync.
+#: The number of batches that are sent concurrently, so that they share an fsync of the log.
 _SENT_AT_ONCE = 8
 #: The maximum number of devices whose types are cached, and the age of a cached type from which a value that does not
 #: fit triggers a new look-up.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
 #: The error code of a closed connection, which says nothing about the rows.
 _CLOSED = 2014
-#: This number is so high that only `flush` sends batches.
+#: No batch reaches this number of rows, so only `flush` sends batches.
 _NO_ROWS_LIMIT = 1 << 40
 #: Errors by which the database refuses rows. All other errors are outages or bugs of this program.
 _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
@@ -61,7 +61,7 @@ class _DeviceRows(msgspec.Struct):
             column.append(value)
 
     def columns(self) -> Iterator[tuple[str, list[Value | None]]]:
-        """Return all columns at full length."""
+        """Return all columns; nulls are appended to those that are shorter than `times`."""
         for name, column in self.values.items():
             yield name, column + [None] * (len(self.times) - len(column))
 
@@ -118,7 +118,10 @@ class BatchWriter:
         return converted
 
     def _known_type(self, device: str, measurement: str) -> DataType | None:
-        """Return the type of a series; None if it does not exist; if its path is invalid, the insert reports that."""
+        """Return the type of a series.
+
+        None if the series does not exist. If its path is invalid, the insert reports this.
+        """
         try:
             return self._types.type_of(device, measurement)
         except saros.Error as error:
@@ -135,7 +138,7 @@ class BatchWriter:
     def _insert_all(
         self, devices: Mapping[str, _DeviceRows], columns: Mapping[str, Mapping[str, pa.Array]]
     ) -> list[str]:
-        """Write all devices together; return those that are refused. Raises DatabaseError."""
+        """Write all devices together; return the devices whose rows are refused. Raises DatabaseError."""
         for device, of_device in columns.items():
             if of_device:
                 times = pa.array(devices[device].times, pa.int64())
@@ -155,12 +158,12 @@ class BatchWriter:
         return refused
 
     def _remember(self, device: str, columns: Mapping[str, pa.Array]) -> None:
-        """Record the types of series that exist now, so that they need no look-up."""
+        """Record the types of the series that the write created, so that they need no look-up."""
         found = ((unquote_node(name), data_type_of(array.type)) for name, array in columns.items())
         self._types.write(device, {name: type_ for name, type_ in found if type_ is not None}, aligned=self._aligned)
 
     def _insert_parts(self, device: str, rows: _DeviceRows, messages: ReadMessages) -> int:
-        """Write the columns of a device one by one, without the values that are refused; return the points."""
+        """Write a device's columns one by one, without the values that are refused; return the number of points."""
         times = np.array(rows.times, np.int64)
         points = 0
         for name, array in self._columns(device, rows, messages).items():
@@ -174,7 +177,7 @@ class BatchWriter:
     def _insert_halves(
         self, device: str, times: Int64Array, name: str, array: pa.Array, indices: Int64Array
     ) -> Iterator[tuple[int, saros.Error]]:
-        """Write some values of a column; if they are refused, write each half.
+        """Write some values of a column; if they are refused, write each half of them separately.
 
         Yields the index and the error of each value that is refused even if it is written alone.
         """
@@ -204,5 +207,5 @@ def _by_device(rows: Sequence[tuple[int, Row]]) -> dict[str, _DeviceRows]:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether the error means that the rows are wrong, rather than that the database cannot write now."""
+    """Return whether the error means that the rows are wrong, and not that the database cannot write now."""
     return isinstance(error, _REFUSALS) and error.code != _CLOSED

@@ -1,12 +1,12 @@
-"""The loop of `saros mqtt`: receive, write, set refused messages aside, acknowledge.
+"""The loop of `saros mqtt`: it receives messages, writes them, sets refused messages aside, and acknowledges all.
 
     receive -> read -> write, repeated during an outage -> dead letters, synced -> acknowledge
        ^                                                                                      │
        └──────────────────────────────────────────────────────────────────────────────────────┘
 
-A message is acknowledged once its points and, if it is refused, its dead letter are durable. So after a crash of any
-part, the broker redelivers every message that is not yet durable. Messages that arrive during a write form the next
-batch.
+A message is acknowledged once its points are durable and, if it is refused, its dead letter is durable too. So after a
+crash of any part, the broker redelivers every message that is not yet durable. Messages that arrive during a write form
+the next batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
 
 
 class BatchLimits(msgspec.Struct, frozen=True):
-    """The limits of messages and payload bytes of a batch, and the seconds for which messages are collected."""
+    """The maximum messages and payload bytes of a batch, and the seconds for which messages are collected."""
 
     messages: int
     payload_bytes: int
@@ -51,7 +51,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """A writer of the rows or lines of a reader."""
+    """A writer of the rows or lines that a reader returns."""
 
     def write(self, messages: ReadMessages, /) -> int:
         """Write rows or lines, and add refusals to `messages`; return the number of points. Raises DatabaseError."""
@@ -59,7 +59,7 @@ class Writer(Protocol):
 
 
 class NotWritten(Exception):
-    """Messages could not be written before the command ended; the broker keeps them."""
+    """Messages could not be written before the command ended; the broker still has these messages."""
 
 
 class Bridge:
@@ -128,7 +128,7 @@ class Bridge:
         while True:
             try:
                 points = write()
-            except (saros.DatabaseError, OSError) as error:  # an outage: the writer handles refusals itself
+            except (saros.DatabaseError, OSError) as error:  # an outage, since the writer handles refusals
                 said = str(error)
             else:
                 if failed:

@@ -32,9 +32,9 @@ from saros_shell.mqtt.broker_address import BrokerAddress
 
 VERSIONS = {"5": mqtt.MQTTv5, "3.1.1": mqtt.MQTTv311}
 KEEPALIVE_S = 60
-#: Timeout for the broker to accept the connection and the subscriptions.
+#: The maximum time until the broker accepts the connection and the subscriptions.
 _ACCEPT_S = 10.0
-#: The longest wait in one call, so that the caller can check for signals.
+#: The longest wait in one call; the caller can check for signals between calls.
 _POLL_S = 0.2
 #: First and longest pause between attempts to connect; the pauses start again after a connection that lasted
 #: `_STABLE_S`.
@@ -59,7 +59,7 @@ class BrokerUnreachable(BrokerError):
 
 
 class ClientIdInUse(BrokerError):
-    """Another client with the same id has taken over the session."""
+    """Another client with the same client id has taken over the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ class Message(msgspec.Struct):
 
 
 class BrokerConnection:
-    """A connection that reconnects; `report` gets a message when the connection is lost, and when it is back."""
+    """A connection that reconnects; `report` gets a message when the connection is lost, and when it is restored."""
 
     def __init__(self, options: BrokerOptions, report: Callable[[str], None]) -> None:
         self._options = options
         self._report = report
         self._client = self._new_client()
-        #: The number of the current connection, from 1.
+        #: The number of the current connection; the first is 1.
         self._connection = 0
         #: Messages that the caller has not taken yet, and the size of their payloads.
         self._received: list[Message] = []
@@ -127,7 +127,7 @@ class BrokerConnection:
             limit = time.monotonic() + _ACCEPT_S
             while not (self._subscribed or self._refusal or self._lost) and time.monotonic() < limit:
                 self._wait(_POLL_S)
-                self._read(sys.maxsize, sys.maxsize)  # messages of the session come before the answer
+                self._read(sys.maxsize, sys.maxsize)  # the session's messages may come before the broker's answer
         except (OSError, ValueError) as error:
             self._lost = _reason_of(error)
         if self._refusal:
@@ -208,7 +208,7 @@ class BrokerConnection:
         self._client.connect(address.host, address.port, KEEPALIVE_S, clean_start=False, properties=properties)
 
     def _reconnect(self) -> bool:
-        """Try to connect if the pause is over, otherwise wait briefly; return whether the connection is open."""
+        """Try to connect if the pause is over, otherwise wait briefly. Return whether the connection is open."""
         if self._is_taken_over:
             raise ClientIdInUse(
                 f"another client has connected to {self._options.address} with client id {self._options.client_id}; "
@@ -289,7 +289,7 @@ class BrokerConnection:
         try:
             topic = found.topic
         except UnicodeDecodeError:
-            topic = ""  # no route matches, so it becomes a dead letter
+            topic = ""  # no route matches this topic, so the message becomes a dead letter
         message = Message(topic, found.payload, self._connection, found.mid if found.qos else 0)
         if message.number:
             before = self._unacknowledged.get(message.number)

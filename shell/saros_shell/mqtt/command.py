@@ -4,7 +4,7 @@
 
 On Ctrl-C or SIGTERM, the command writes and acknowledges the messages that have arrived, and ends. A second signal ends
 it at once, and the broker redelivers unacknowledged messages. Exit codes: 0 stopped, 1 the broker or the database
-refused, 2 wrong usage, 130 interrupted twice.
+refused the connection, 2 wrong usage, 130 interrupted twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNITS = ("s", "ms", "us", "ns")
 PASSWORD_VARIABLE = "SAROS_MQTT_PASSWORD"  # noqa: S105 - a name
 #: The maximum number of payload bytes of a batch.
 _BATCH_BYTES = 8 << 20
-#: Seconds between two lines of counts.
+#: The number of seconds between two lines of counts.
 _COUNTS_S = 60.0
 #: Seconds for which a call to the database looks for a live node; after that, the command retries.
 _FAILOVER_S = 5.0
@@ -156,7 +156,7 @@ def _routes(options: argparse.Namespace) -> list[Route]:
 
 
 def _check_lengths(routes: Sequence[Route], paths: Sequence[str], format_: str) -> None:
-    """Raise MqttUsageError for a path with fewer or more nodes than the payload format needs."""
+    """Raise MqttUsageError if a path has fewer or more nodes than the payload format needs."""
     least = 3 if format_ == "number" else 2
     for route, path in zip(routes, paths, strict=True):
         if route.path is not None and len(route.path.nodes) < least and not route.topic.multi_level:

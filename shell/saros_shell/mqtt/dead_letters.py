@@ -43,7 +43,7 @@ class DeadLetterFile:
         return open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, _MODE))
 
     def append(self, letters: Sequence[DeadLetter]) -> None:
-        """Write the letters, which are durable when this returns."""
+        """Write the letters; they are durable when this method returns."""
         for letter in letters:
             if self._stream.closed or self._stream.tell() >= self._bytes_max:
                 self._rotate()

@@ -1,10 +1,11 @@
-"""Writes payloads of line protocol together; payloads that the database refuses are found and set aside.
+"""Writes payloads of line protocol together, and sets aside the payloads that the database refuses.
 
     payloads of a database --joined by newlines--> write_lines
                               └ refused: each half, down to single payloads (refusal of those that fail alone)
 
-A payload that has lines without a time is written by itself, with the time of its arrival. An outage (DatabaseError)
-fails the whole batch, and the caller writes it again later. Writing lines twice changes nothing. Not thread-safe.
+A payload that has lines without a time is written separately, with the time of its arrival. In an outage
+(DatabaseError), the whole batch fails, and the caller must write it once more later. Writing lines twice changes
+nothing. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class LineWriter:
 
 
 def is_joinable(text: bytes) -> bool:
-    """Return whether a payload can be joined with others: all lines have times, and no string is left open."""
+    """Return whether a payload can be joined with others: all its lines have times, and no string is unterminated."""
     return text.count(b'"') % 2 == 0 and all(map(_has_time, text.split(b"\n")))
 
 

@@ -1,8 +1,8 @@
 """Conversion of messages to rows.
 
 A message without a time gets the time of its arrival. Two messages with the same series never get the same time, since
-the later one would overwrite the earlier one: the later one gets the next tick instead. A message that is redelivered,
-on the same connection or after a reconnection, keeps its time. Not thread-safe.
+the later message would overwrite the earlier one. The later message gets the next tick instead. A message that is
+redelivered, on the same connection or after a reconnection, keeps its time. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _DATABASE_NODES = 2
 
 
 class ArrivalClock:
-    """A clock for times of arrival in the database's unit; the times of each series strictly increase."""
+    """A clock for times of arrival in the database's unit; for each series, these times strictly increase."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
         self._last: dict[tuple[str, str], int] = {}
 
     def next(self, series: Collection[tuple[str, str]]) -> int:
-        """Return the time of a message that arrives now, with values of these series."""
+        """Return the time of a message that arrives now and has values of these series."""
         now = self._now()
         if len(self._last) >= _SERIES_KEPT:
             self._last = {known: last for known, last in self._last.items() if last >= now}
@@ -40,7 +40,7 @@ class ArrivalClock:
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The lines of a message, their database, and the time for lines that have no time."""
+    """The lines of a message, the database that stores them, and the time for lines that have no time."""
 
     message: int
     database: str
@@ -49,7 +49,7 @@ class Lines(msgspec.Struct, frozen=True):
 
 
 class ReadMessages(msgspec.Struct):
-    """Rows or lines of several messages, each with the number of its message, and reasons of refusals by message."""
+    """Rows or lines of messages, each with the number of its message; and, by message, the reasons for refusals."""
 
     rows: list[tuple[int, Row]] = msgspec.field(default_factory=list)
     lines: list[Lines] = msgspec.field(default_factory=list)

@@ -5,8 +5,8 @@
     iotdb-json   {"device": "root.a.b", "timestamp": 1, "measurements": ["s"], "values": [1.5]}
                  {"device": "root.a.b", "timestamps": [1, 2], "measurements": ["s"], "values": [[1.5], [2.5]]}
 
-A list of objects is allowed if each has a time. A value without a type, such as an object, is reported as a problem,
-and the other values are written. Pure: any thread.
+A list of objects is allowed if each has a time. A value that no data type can hold, such as an object, is reported as a
+problem, and all other values are written. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class Row(msgspec.Struct):
-    """Values of a device at one time. Paths and names are canonical; `time` is None for the time of arrival."""
+    """The values of a device at one time. Paths and names are canonical; `time` is None for the time of arrival."""
 
     device: str
     time: int | None
@@ -51,7 +51,7 @@ class Parsed(msgspec.Struct):
 
 
 class TimeScale(msgspec.Struct, frozen=True):
-    """The meaning of times in payloads: numbers of `unit` since 1970, or ISO 8601 texts, by default in UTC.
+    """The meaning of times in payloads: numbers in `unit` since 1970, or ISO 8601 texts, in UTC if without offset.
 
     `database` is the database's unit, in which `ticks` returns times.
     """
@@ -112,7 +112,7 @@ def parse_number(payload: bytes, path: tuple[str, ...] | None) -> Parsed:
 
 
 class JsonParser(msgspec.Struct, frozen=True):
-    """A parser of objects of measurements; `time_key` names the member that is the time."""
+    """A parser of objects of measurements; `time_key` names the member that contains the time."""
 
     time_key: str | None
     scale: TimeScale
@@ -198,7 +198,7 @@ def _document(payload: bytes) -> object:
 
 
 def _values(found: Mapping[str, object], problems: list[str]) -> dict[str, Value]:
-    """Return the values by canonical name, without nulls; add a problem for each other item."""
+    """Return the values by canonical name, without nulls. Add a problem for each item that cannot be written."""
     values: dict[str, Value] = {}
     for name, value in found.items():
         if not name:

@@ -3,8 +3,9 @@
     --topic 'plant/{area}/+'  -->  subscription plant/+/+     fields: {area} or {1}, {2}
     --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`
 
-A field is replaced by one level of the topic, also within a node (`root.plant.area_{1}`). The field of `#` is replaced
-by all remaining levels, each as a node. Values of fields are quoted where SQL requires quotes. Pure: any thread.
+A field is replaced by one level of the topic, even within a node (`root.plant.area_{1}`). The field of `#` is replaced
+by all remaining levels, each of which becomes a node. Values of fields are quoted where SQL requires quotes. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class TopicFilter(msgspec.Struct, frozen=True):
     #: The text to subscribe to.
     subscription: str
     pattern: re.Pattern[str]
-    #: The names of each wildcard: its number, and the name that the user gave it, if any.
+    #: The names of each wildcard: its number and, if the user gave it a name, that name.
     fields: tuple[tuple[str, ...], ...]
     #: Whether the last wildcard is `#`.
     multi_level: bool
@@ -97,7 +98,7 @@ class _Field(msgspec.Struct, frozen=True):
     name: str
 
 
-#: Texts and fields of one node.
+#: The texts and fields that form one node.
 _Node = tuple["str | _Field", ...]
 
 
@@ -120,7 +121,7 @@ class PathTemplate(msgspec.Struct, frozen=True):
 
 
 def parse_template(text: str, topic: TopicFilter) -> PathTemplate:
-    """Return the template that --path describes, with the fields of a topic. Raises MqttUsageError."""
+    """Return the template that --path describes; its fields are those of a topic. Raises MqttUsageError."""
     marker = "field"
     while marker in text:
         marker += "_"
@@ -160,7 +161,7 @@ class Route(msgspec.Struct, frozen=True):
     path: PathTemplate | None
 
 
-#: The maximum number of topics whose path is cached.
+#: The maximum number of topics whose paths are cached.
 _TOPICS_CACHED = 100_000
 
 
@@ -174,7 +175,7 @@ class Router:
     def path_of(self, topic: str) -> tuple[str, ...] | None:
         """Return the canonical nodes of a topic's path; None if the payload names the devices.
 
-        Raises BadMessage if no route matches, or the topic gives no valid path.
+        Raises BadMessage if no route matches, or if the topic yields no valid path.
         """
         if topic not in self._paths:
             if len(self._paths) >= _TOPICS_CACHED:

@@ -1,8 +1,8 @@
-"""Convert the values of messages to columns of the types of their series.
+"""Convert the values of messages to columns, each with the type of its series.
 
-An existing series determines the type; a new one becomes BOOLEAN, DOUBLE or TEXT by its first value. Integers fit
-floating-point series, and numbers without a fraction fit integer series. A value that does not fit is left out, and
-reported with a reason; all other values are converted. Pure: any thread.
+An existing series determines the type. The first value of a new series makes it BOOLEAN, DOUBLE or TEXT. Integers fit
+floating-point series, and numbers without a fraction fit integer series. A value that does not fit the type is left
+out, and reported with a reason. All other values are converted. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _FLOAT_MAX = (2 - 2**-23) * 2.0**127
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """A value that does not fit: its index in the column, and the reason."""
+    """A value that does not fit its series: its index in the column, and the reason."""
 
     index: int
     reason: str
 
 
 def new_type(values: Sequence[Value | None]) -> DataType:
-    """Return the type of a new series by its first value."""
+    """Return the type of a new series, which its first value determines."""
     first = next(value for value in values if value is not None)
     if isinstance(first, bool):
         return DataType.BOOLEAN
@@ -49,7 +49,7 @@ def new_type(values: Sequence[Value | None]) -> DataType:
 
 
 def to_array(values: Sequence[Value | None], type_: DataType, scale: TimeScale) -> tuple[pa.Array, list[Misfit]]:
-    """Return the values as an array, with nulls for absent and misfit values, and the list of misfits."""
+    """Return the values as an array, with nulls for absent values and misfits; also return the list of misfits."""
     arrow = arrow_type(type_, pa.int64())
     if set(map(type, values)) <= _CONVERTED_BY_ARROW.get(type_, frozenset()):
         try:

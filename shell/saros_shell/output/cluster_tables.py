@@ -31,7 +31,7 @@ class ClusterReport(msgspec.Struct, frozen=True):
 
 
 def leaderless(regions: Sequence[Row]) -> list[str]:
-    """Return the groups without a known leader."""
+    """Return each group that has no known leader."""
     return [_name(rows[0]) for rows in _groups(regions) if _leader(rows) is None]
 
 
@@ -41,9 +41,9 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
 
 
 def waits_for(address: str, told: ClusterReport) -> str | None:
-    """Return a text that says what the node at `address` still waits for; None if nothing.
+    """Return a text that says what the node at `address` still waits for; None if it waits for nothing.
 
-    The text names the nodes that do not answer, since they may be the reason.
+    The text names the nodes that do not answer, since they may be the reason for the wait.
     """
     groups, nodes = leaderless(told.regions), unreachable(told.nodes)
     silent = f"{_named('node', nodes)} not answering {address}"
@@ -92,7 +92,7 @@ def _regrouped(row: Row) -> str:
 
 
 def _fetched(row: Row) -> str:
-    """Return the progress of files that nodes fetch from others, with the time left; "" if there are no such files."""
+    """Return the progress of the files that nodes fetch from other nodes, and the time left; "" without such files."""
     expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
     if not expected:
         return ""
@@ -101,7 +101,10 @@ def _fetched(row: Row) -> str:
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:
-    """Return a row per node. `pids` are the processes of running nodes; without `told`, reported values are unknown."""
+    """Return a row per node.
+
+    `pids` are the process ids of running nodes. Without `told`, the values that nodes report are unknown.
+    """
     known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
     regions: Sequence[Row] = () if told is None else told.regions
     return [
@@ -118,7 +121,7 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
 
 
 def node_rows_elsewhere(told: ClusterReport) -> list[Row]:
-    """Return a row per node of a cluster on several machines, whose processes are not visible."""
+    """Return a row per node of a cluster on several machines; the nodes' processes are not visible from here."""
     return [
         {
             "node": row["NodeID"],
@@ -147,7 +150,10 @@ def _role(node: NodeId, regions: Sequence[Row]) -> str:
 
 
 def group_rows(regions: Sequence[Row]) -> list[Row]:
-    """Return a row per group, with members in ring order; term and applied index are those of its leader."""
+    """Return a row per group, with its members in ring order.
+
+    Term and applied index are those of the group's leader.
+    """
     return [_group_row(rows) for rows in _groups(regions)]
 
 
@@ -172,7 +178,7 @@ def _groups(regions: Sequence[Row]) -> list[list[Row]]:
 
 
 def _leader(rows: Sequence[Row]) -> Row | None:
-    """Return the row of the leader with the highest term; an earlier leader may not know of its successor yet."""
+    """Return the row of the leader with the highest term, since an earlier leader may not know of its successor yet."""
     return max((row for row in rows if row["Role"] == "Leader"), key=_term, default=None)
 
 

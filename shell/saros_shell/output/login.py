@@ -1,6 +1,6 @@
 """Get the password of a user from SAROS_PASSWORD or the terminal, if the target does not contain the password.
 
-Passwords thus need not be on the command line, which other users of the machine can see and the shell stores in its
+So no password need be on the command line, which other users of the machine can see and which the shell stores in its
 history.
 """
 
@@ -16,7 +16,7 @@ VARIABLE = "SAROS_PASSWORD"
 
 
 def password_of(target: str) -> str | None:
-    """Return the password for a target; None if it needs none, contains one, or there is no terminal.
+    """Return the password for a target; None if it needs no password, if it contains one, or if there is no terminal.
 
     Raises InterfaceError if the target is invalid.
     """

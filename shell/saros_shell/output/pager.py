@@ -28,7 +28,10 @@ _HEADER_VERSION = 600
 
 
 def print_paged(lines: Iterable[str]) -> bool:
-    """Print lines, through the pager if they do not fit; False if the user left it before the end."""
+    """Print lines, through the pager if they do not fit the terminal.
+
+    False if the user left the pager before the end.
+    """
     size = shutil.get_terminal_size()
     iterator = iter(lines)
     head = list(islice(iterator, size.lines - 1))

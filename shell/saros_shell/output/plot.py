@@ -1,4 +1,4 @@
-"""Charts of a result in the terminal, drawn with braille patterns: one per series, one below the other.
+"""Charts of a result in the terminal, drawn with braille patterns: one chart per series, one below the other.
 
     root.plant.pump1.temperature
      25.3 │⠀⠀⠀⡠⠒⠢⡀⠀        a character has 2 x 4 dots
@@ -8,8 +8,8 @@
            08:00  08:15
 
 All points in one column of dots are drawn as a vertical line from the least value to the greatest. Two columns are not
-connected across a gap: an interval that is nearly twice as long as the 90th percentile of the intervals. So a window
-without points is visible, and a series is still connected if it shares its rows with a series of a higher rate.
+connected across a gap, that is, an interval at least 1.9 times as long as the 90th percentile of the intervals. So a
+window without points is visible, and a series is connected even if the result also has a series of a higher rate.
 
 Pure: no terminal. NumPy does the work for each point, and Python code runs only once for each column.
 """
@@ -30,7 +30,7 @@ from saros_shell.output.render import display_width, iso_times
 Numbers = npt.NDArray[np.float64]
 Times = npt.NDArray[np.int64]
 
-#: The maximum number of charts on a screen; with more, each would be too low to read.
+#: The maximum number of charts on a screen; if there were more, each would be too low to read.
 SERIES_MAX = 8
 ROWS_MIN, ROWS_MAX = 4, 16
 #: The minimum number of characters from one tick's label to the next.
@@ -115,7 +115,7 @@ def _series(name: str, times: pa.ChunkedArray, column: pa.ChunkedArray) -> _Seri
 
 
 def _scale(values: Numbers, rows: int) -> list[str]:
-    """Return the labels of a chart's rows: the greatest and the least value, or the only one."""
+    """Return the labels of a chart's rows: the greatest and the least value, or the only value."""
     low, high = f"{values.min():.6g}", f"{values.max():.6g}"
     if values.min() == values.max():
         return [*[""] * (rows // 2), low, *[""] * (rows - rows // 2 - 1)]
@@ -123,7 +123,7 @@ def _scale(values: Numbers, rows: int) -> list[str]:
 
 
 def _canvas(series: _Series, left: int, right: int, width: int, rows: int) -> npt.NDArray[np.bool_]:
-    """Return the dots of a series, shape (4 * rows, 2 * width), from the top down."""
+    """Return the dots of a series as an array of shape (4 * rows, 2 * width), from the top down."""
     dots = np.zeros((rows * 4, width * 2), dtype=np.bool_)
     x = _scaled(series.times.astype(np.float64), left, right, width * 2)
     y = rows * 4 - 1 - _scaled(series.values, series.values.min(), series.values.max(), rows * 4)
@@ -146,7 +146,7 @@ def _scaled(values: Numbers, low: float, high: float, dots: int) -> npt.NDArray[
 
 
 def _gap(times: Times) -> float:
-    """Return the length from which an interval is a gap."""
+    """Return the minimum length of a gap."""
     return float(np.quantile(np.diff(times), _USUAL)) * _GAP if len(times) > 2 else np.inf
 
 
@@ -166,7 +166,7 @@ def _braille(dots: npt.NDArray[np.bool_]) -> Iterator[str]:
 
 
 def _time_axis(type_: pa.DataType, left: int, right: int, width: int) -> tuple[str, str]:
-    """Return the line below the charts with its ticks, and the line of their labels."""
+    """Return the time axis below the charts, with its ticks, and the line with the labels of these ticks."""
     unit = _TICKS_PER_SECOND[type_.unit]
     wanted = (right - left) / unit / max(width // _TICK_COLUMNS, 1)
     step = next((step for step in _STEPS if step >= wanted), _STEPS[-1]) * unit
@@ -194,7 +194,7 @@ def _offset(type_: pa.DataType, at: int) -> int:
 
 
 def _time_texts(times: pa.Array, step_s: int) -> list[str]:
-    """Return labels: the date where the day changes, and the time of day if steps are shorter than a day."""
+    """Return the labels: the date where the day changes, and the time of day if each step is shorter than a day."""
     texts = [str(text).rstrip("Z") for text in iso_times(times)]
     end = 10 if step_s >= _DAY else 16 if step_s >= _MINUTE else 19 if len(texts) > 2 else None
     made = [texts[0][:end].replace("T", " ")]

@@ -15,7 +15,7 @@ WIDTH = 30
 
 
 class Progress:
-    """A progress bar for `total` bytes. It is drawn only on a terminal, and not if `quiet`."""
+    """A progress bar for `total` bytes. It is drawn only on a terminal, and only without `quiet`."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
         self.bytes_done = 0
@@ -63,7 +63,7 @@ class Progress:
 class Rate:
     """A line with a count and its current rate, for work without a known end.
 
-    Not drawn if `quiet` or not on a terminal.
+    The line is drawn only on a terminal, and only without `quiet`.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -91,7 +91,7 @@ class Rate:
 
 
 def _draw_line(line: str) -> None:
-    """Replace the line, cut to the width of the terminal so that it does not wrap."""
+    """Replace the current line by `line`, shortened to the width of the terminal so that it does not wrap."""
     sys.stderr.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}")
     sys.stderr.flush()
 

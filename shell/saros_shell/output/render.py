@@ -1,10 +1,10 @@
 """Results as text: aligned table, CSV, JSON lines, vertical.
 
 A renderer takes Arrow record batches and yields lines as soon as they can be printed, so a result may have any size.
-Only the table buffers its first `WIDTH_ROWS` rows to choose column widths (a wider value later widens its own row).
-Times are printed as ISO 8601 in the session's zone; numbers are right-aligned. A null is an empty CSV field (an empty
-text is ""), JSON null, or `null`. In tables and vertical blocks, control characters are escaped, since data must not
-control the terminal. A value with line breaks continues on the next line of a block; in a table, line breaks are
+Only a table buffers its first `WIDTH_ROWS` rows, to choose column widths (if a later value is wider, only its row is
+wider). Times are printed as ISO 8601 in the session's zone; numbers are right-aligned. A null is an empty CSV field (an
+empty text is ""), JSON null, or `null`. In tables and vertical blocks, control characters are escaped, since data must
+not control the terminal. A value with line breaks continues on the next line of a block; in a table, line breaks are
 escaped.
 
 Pure: no terminal, no files.
@@ -26,12 +26,12 @@ from wcwidth import wcswidth
 from saros_storage.base.arrow import numbers_from_arrow, text_to_arrow
 from saros_storage.base.block import TextArray
 
-#: Rows that determine the column widths of a table.
+#: The number of rows that determine the column widths of a table.
 WIDTH_ROWS = 1_000
 NULL = "null"
 #: Control characters, line separators, and marks that change the direction of text.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: CSV fields that need quotes; an empty field without quotes is null.
+#: Matches CSV fields that need quotes; an empty field without quotes means null.
 _CSV_QUOTED = r'[",\r\n]|^$'
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
@@ -63,7 +63,7 @@ def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
     An empty field is an empty text if it is quoted, and otherwise null.
     """
     yield ",".join(_csv_texts(text_to_arrow(TextArray.of(schema.names))))
-    absent = '""' if len(schema) == 1 else ""  # since an empty line is not a row
+    absent = '""' if len(schema) == 1 else ""  # since a reader would not take an empty line for a row
     for batch in batches:
         if batch.num_rows:
             rows = zip(*(_csv_texts(column, absent) for column in batch.columns), strict=True)
@@ -108,7 +108,7 @@ def render_vertical(schema: pa.Schema, batches: Batches, null: str = NULL) -> It
 def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int, null: str = NULL) -> Iterator[str]:
     """Yield a table or, if it is wider than `columns` and the blocks fit into `lines`, vertical blocks.
 
-    A table with one column stays a table, and the rule below its header is cut to `columns`.
+    A result with one column is always a table, and the rule below the table's header is cut to `columns`.
     """
     if len(schema.names) == 1:
         return (line if n != 1 else line[:columns] for n, line in enumerate(render_table(schema, batches, null)))
@@ -170,7 +170,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _float_values(column: pa.Array) -> list[Any]:
-    """Return Python floats; for FLOAT, those whose shortest text gives the same float32."""
+    """Return Python floats; for FLOAT, each is the float that the shortest text of the float32 value denotes."""
     if column.type != pa.float32():
         return _values(column)
     texts = column.cast(pa.string()).to_pylist()

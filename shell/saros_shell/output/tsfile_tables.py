@@ -3,8 +3,8 @@
     stored     bytes of pages in the file            ratio      encoded / stored: the compression ratio
     encoded    bytes after decompression             B/point    stored / points: bytes per point
 
-The times of an aligned device have a separate row, and the figures of its columns do not include them. A file does not
-contain the unit of its times: they are printed as integers, or as dates in the unit that the user gives.
+The times of an aligned device have a separate row, and the figures of the device's columns do not include the times. A
+file does not contain the unit of its times. So times are printed as integers or, if the user gives the unit, as dates.
 
 Pure: surveys in, rows out.
 """
@@ -25,7 +25,7 @@ from saros_storage.tsfile.file_outline import ChunkOutline, DeviceSurvey, PageSu
 Row: TypeAlias = dict[str, object]
 #: A function that prints a time.
 TimeText = Callable[[int], str]
-#: The maximum number of characters of a table's cell; longer texts are cut.
+#: The maximum number of characters in a cell of a table; longer texts are cut.
 _CELL_CHARACTERS_MAX = 24
 _TIMES = "(times)"
 

@@ -1,4 +1,4 @@
-"""Files and folders of the shell's user: files of statements, errors of writing, and folders without a database."""
+"""Files and folders of the shell's user: files of statements, errors in writing files, folders without a database."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def cannot_write(target: Path, error: OSError) -> saros.Error:
 
 
 def new_database_note(target: str) -> str:
-    """Return a note if connecting to the target creates a database, since the name of the folder may be mistyped."""
+    """Return a note if a connection to the target creates a database, since the name of the folder may be mistyped."""
     exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
     return "" if exists else ", a new database"

@@ -1,4 +1,4 @@
-r"""Backslash commands, each registered once with its name, arguments and help.
+r"""Backslash commands, each registered with its name, arguments and help text.
 
 A command takes the session and the text after its name. `\?` prints the table, which is also in docs/commands.md.
 """
@@ -34,7 +34,7 @@ from saros_shell.repl.statements import MetaError, command_parts, unquoted
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
 
-#: Runs a command with the text after its name; False if it failed, after printing the reason.
+#: Runs a command with the text after its name. If the command fails, prints the reason and returns False.
 Action = Callable[["Session", str], bool]
 
 
@@ -61,7 +61,7 @@ def command(usage: str, what: str) -> Callable[[Action], Action]:
 
 
 def run_meta(session: Session, line: str) -> bool:
-    """Run a line that begins with a backslash; False if it failed, after printing the reason. Raises MetaError."""
+    """Run a line that begins with a backslash. If it fails, print the reason and return False. Raises MetaError."""
     name, rest = command_parts(line.strip().rstrip(";"))
     known = COMMANDS.get(_ALSO.get(name, name))
     if known is None:
@@ -109,7 +109,7 @@ def _series(session: Session, pattern: str) -> bool:
 
 
 def _compact_columns(series: pa.Table) -> pa.Table:
-    """Return the main columns of SHOW TIMESERIES, and the other columns in which any value differs from the default."""
+    """Return the main columns of SHOW TIMESERIES, and each other column in which any value differs from the default."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}
     for name in series.column_names:
@@ -120,7 +120,7 @@ def _compact_columns(series: pa.Table) -> pa.Table:
 
 
 def _has_children(session: Session, path: str) -> bool:
-    """Return whether a path has nodes below it; False if the text is not a path, which the next statement reports."""
+    """Return whether a path has nodes below it. If the text is no path, return False; the next statement reports it."""
     try:
         with session.runner.connection.execute(f"show child nodes {path}") as cursor:
             return cursor.fetchone() is not None

@@ -1,6 +1,6 @@
 """Completion for prompt_toolkit: words of the grammar, names in the database, and arguments of commands.
 
-Offered words begin with the text before the cursor, in any case; back-quotes of a name may be omitted.
+Each offered word begins with the text before the cursor (case is ignored). The back-quotes of a name may be omitted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from saros_shell.repl.completion_context import (
 from saros_shell.repl.keywords import CONSTANTS, KEYWORDS, TYPES
 from saros_storage.base.types import Compressor, Encoding
 
-#: The maximum number of names that are looked up for one list.
+#: The maximum number of names that are looked up for one list of completions.
 NAMES_MAX = 1_000
 #: Windows other than time windows: GROUP BY variation(...).
 _GROUPINGS = ("condition(", "count(", "session(", "tags(", "variation(")
@@ -60,11 +60,11 @@ class DatabaseNames(msgspec.Struct):
         return [(row[0], "node") for row in self._rows(f"show child nodes {path}")]
 
     def series(self, pattern: str) -> list[tuple[str, str]]:
-        """Return paths and types of the series that match a pattern."""
+        """Return the path and the type of each series that matches a pattern."""
         return [(row[0], row[3].lower()) for row in self._rows(f"show timeseries {pattern} limit {NAMES_MAX}")]
 
     def functions(self) -> Sequence[tuple[str, str]]:
-        """Return names and kinds (aggregate, scalar, series) of functions."""
+        """Return the name and the kind (aggregate, scalar, series) of each function."""
         known_by, functions = self._functions
         if known_by is not self.connection():
             rows = self._rows("show functions")
@@ -101,10 +101,10 @@ class SarosCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield completions of the word before the cursor, looked up in a thread since a server may be slow.
+        """Yield completions of the word before the cursor. A thread looks them up, since a server may be slow.
 
-        prompt_toolkit's own thread for completion is not used: it waits for its consumer, so a prompt that ends
-        during the look-up would never return.
+        prompt_toolkit's thread for completion is not used: this thread waits for its consumer, so a prompt that ends
+        during a look-up would never return.
         """
 
         def look_up() -> list[Completion]:

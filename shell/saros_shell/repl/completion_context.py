@@ -49,14 +49,14 @@ Place = WordAt | PathAt | CommandAt | ArgumentAt | None
 
 NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
 _PATH = re.compile(rf"(?P<parent>\broot(?:\.{NODE})*)\.(?P<text>`[^`]*|[\w*]*)$")
-#: Matches a name, perhaps with nodes before it. The match is empty after a blank or a sign. A word that begins with a
-#: digit is a number, not a name.
+#: Matches a name and the nodes before it, if there are any. After a blank or an operator, the match is empty. A word
+#: that begins with a digit is a number, not a name.
 _WORD = re.compile(rf"(?<![\w.`*])(?!\d)(?:{NODE}\.)*(?:`[^`]*|(?!\d)\w*)$")
 _SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.{NODE})*)*)", re.IGNORECASE)
 
 
 def cursor_context(before: str) -> Place:
-    """Return the kind of word before the cursor; None inside a string or a number."""
+    """Return the kind of word before the cursor; None if the cursor is inside a string or a number."""
     line = before.rpartition("\n")[2].lstrip()
     if line.startswith("\\") and not is_quote_open(before.removesuffix(line)):
         name, argument = command_parts(line)
@@ -65,7 +65,7 @@ def cursor_context(before: str) -> Place:
 
 
 def statement_context(before: str) -> Place:
-    """Return the kind of word at the end of the beginning of a statement; None inside a string or a number."""
+    """Return the kind of word at the end of an incomplete statement; None inside a string or a number."""
     path = _PATH.search(before)
     head = before[: path.start()] if path else before.removesuffix(_word_before(before) or "")
     if is_quote_open(head):
@@ -77,7 +77,7 @@ def statement_context(before: str) -> Place:
 
 
 def sources_of(statement: str) -> list[str]:
-    """Return the paths of the FROM clause, before or after the cursor, or of INSERT INTO."""
+    """Return the paths of INSERT INTO or of the FROM clause, which may be before or after the cursor."""
     found = _SOURCES.search(statement)
     return re.split(r"\s*,\s*", found[1]) if found else []
 

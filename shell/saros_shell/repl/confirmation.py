@@ -25,7 +25,7 @@ def question_before(connection: saros.Connection, statement: str) -> str | None:
 
 
 def _patterns(statement: str) -> list[str]:
-    """Return the patterns of series that a statement deletes; empty unless it has wildcards or drops databases."""
+    """Return the patterns of series that a statement deletes; none unless it has wildcards or drops databases."""
     from saros_grammar.parser import parse
 
     if statement.split(maxsplit=1)[0].upper() not in ("DELETE", "DROP", "DEACTIVATE"):

@@ -29,7 +29,10 @@ _USAGE = r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parqu
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
-    """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
+    """Run the command.
+
+    Return a message with the number of rows, the file, and the data that is missing. Raises saros.Error.
+    """
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise saros.InterfaceError(_NO_READING if _FROM_FILE.fullmatch(text.strip()) else _USAGE)
@@ -47,8 +50,8 @@ def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | N
 
     Raises saros.Error.
 
-    device  the device of all columns, named in Parquet files
-    typed   name the columns of text formats by the paths and types of their series
+    device  the device to which all columns belong; Parquet files name it
+    typed   in text formats, name each column by the path and the type of its series
     """
     part = target.with_name(target.name + ".part")
     kind = target.suffix.lower().lstrip(".")

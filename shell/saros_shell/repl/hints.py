@@ -42,17 +42,17 @@ _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
 def is_empty_result(table: pa.Table) -> bool:
-    """Return whether a result has no rows, or a single row of nulls and zeros, the aggregates of an empty set."""
+    """Return whether a result has no rows, or one row of only nulls and zeros, like the aggregates of an empty set."""
     return table.num_rows == 0 or (table.num_rows == 1 and all(map(_is_null_or_zero, table.columns)))
 
 
 def _is_null_or_zero(column: pa.ChunkedArray) -> bool:
-    """Return whether the only value of a column is null or zero. A time is not a zero."""
+    """Return whether the only value of a column is null or zero. A time never counts as zero."""
     return bool(column.null_count) or (not pa.types.is_timestamp(column.type) and column[0].as_py() == 0)
 
 
 def hints_for(connection: saros.Connection, statement: str) -> list[str]:
-    """Return a note for each comparison with null in WHERE, and each path in WHERE or SHOW that matches no series."""
+    """Return notes: one for each comparison with null in WHERE, and for each path in WHERE or SHOW without series."""
     from saros_engine.analysis.scope import paths_of  # only few statements need it
     from saros_grammar.parser import parse
 
@@ -70,7 +70,7 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
 
 
 def no_series_note(connection: saros.Connection, statement: str) -> str:
-    """Return the note for a query whose paths match no series, with a similar name if a path may be mistyped."""
+    """Return the note for a query whose paths match no series; it suggests a similar name if a path may be mistyped."""
     from saros_grammar.parser import parse
 
     with suppress(ParseError, saros.Error):
@@ -97,7 +97,10 @@ def _selected_paths(asked: Select) -> list[PathExpression]:
 
 
 def _mistyped(connection: saros.Connection, path: PathExpression) -> str | None:
-    """Return a note about the first missing node of a path; None if no existing name resembles it."""
+    """Return a note about the first node of a path that does not exist.
+
+    None if no existing name resembles this node.
+    """
     if path.has_wildcard:
         return None
     for length in range(1, len(path.nodes)):

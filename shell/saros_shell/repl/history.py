@@ -1,8 +1,8 @@
 """The history of the shell: all input except texts that may contain a password.
 
-A text is checked without parsing it, and some harmless texts are left out as well, since a mistake in a statement must
-not reveal a password. A command in the middle of a statement is recorded separately, and the statement is recorded when
-it is complete.
+A text is checked without parsing, because a password must stay secret even if its statement has a mistake. Some
+harmless texts are therefore left out, too. A command that interrupts a statement is recorded separately, and the
+statement is recorded when it is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _KeptInMemory(InMemoryHistory):
 
 
 def open_history() -> History:
-    """Open `$XDG_STATE_HOME/saros/history`, or a history in memory if that file cannot be written."""
+    """Open the file `$XDG_STATE_HOME/saros/history` or, if it cannot be written, a history in memory."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "saros"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

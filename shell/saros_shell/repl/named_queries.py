@@ -1,4 +1,4 @@
-r"""Named queries: a text file per query in the folder of the user's configuration.
+r"""Named queries: each query is a text file in the folder of the user's configuration.
 
 \ns hot select last * from root.plant.** where temperature > $1
 \n hot 90
@@ -27,7 +27,10 @@ def names() -> list[str]:
 
 
 def text_of(name: str, arguments: str = "") -> str:
-    """Return a query with `arguments`, words or quoted texts, in place of its $1, $2 ... Raises NamedQueryError."""
+    """Return a query with `arguments` (words or quoted texts) in place of its parameters $1, $2 ...
+
+    Raises NamedQueryError.
+    """
     text = stored_text(name)
     try:
         given = shlex.split(arguments)
@@ -48,9 +51,9 @@ def stored_text(name: str) -> str:
 
 
 def save(name: str, text: str) -> None:
-    """Save a query; it replaces one of the same name. Raises NamedQueryError, OSError.
+    """Save a query; it replaces a query of the same name. Raises NamedQueryError, OSError.
 
-    A name that differs from another one only in case is refused, since on some file systems the two share a file.
+    A name that differs from an existing name only in case is refused, since both share a file on some file systems.
     """
     file = _file_of(name)
     others = [known for known in names() if known != name and caseless(known) == caseless(name)]

@@ -2,9 +2,9 @@
 
     read until `;` (or a line with a backslash command) -> run -> print -> read ...
 
-Ctrl-C clears the line while typing, and cancels a running statement; Ctrl-D leaves. A command in the middle of a
-statement runs at once, and the next prompt begins with the statement. The main thread does everything except
-completion, which has a thread of its own.
+Ctrl-C clears the line that is being typed, and cancels a statement that is running. Ctrl-D leaves. A command in the
+middle of a statement runs at once, and the next prompt begins with the part of the statement before it. The main thread
+does everything except completion, which has a separate thread.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class Shell:
         connect: Callable[[str], saros.Connection] = saros.connect,
         confirm: bool = True,
     ) -> None:
-        r"""Make a session; `connect` opens the target of `\c`, `confirm` asks before statements that delete much."""
+        r"""Make a session.
+
+        `connect` opens the target of `\c`, and `confirm` asks before statements that delete much.
+        """
         self.config = config
         runner = StatementRunner(connection, self._print, print_lines_to_stderr, settings, screen=_screen)
         self.session = Session(
@@ -89,7 +92,7 @@ class Shell:
         return 0
 
     def _run_input(self, text: str) -> None:
-        """Run the input; a statement interrupted by a command becomes the draft of the next prompt."""
+        """Run the input. A statement that a command interrupts becomes the draft of the next prompt."""
         command = trailing_command(text)
         if command is not None:
             self.session.draft = text[: text.rindex("\n") + 1]
@@ -113,12 +116,12 @@ def _key_bindings() -> KeyBindings:
 
     @bindings.add("c-x", "c-e")
     def _edit(event: KeyPressEvent) -> None:
-        event.current_buffer.open_in_editor()  # without running the text, which may lack its semicolon
+        event.current_buffer.open_in_editor()  # does not run the text, which may lack its semicolon
 
     @bindings.add("c-l")
     def _clear(event: KeyPressEvent) -> None:
-        # Deferred: a key typed ahead is handled before the terminal is in raw mode, and until then the terminal would
-        # echo its reply.
+        # The clearing is deferred: a key typed ahead is handled before the terminal is in raw mode, and until then the
+        # terminal would echo its own reply.
         asyncio.get_running_loop().call_soon(_clear_screen, event.app)
 
     return bindings

@@ -1,4 +1,4 @@
-r"""Runs statements for a user: execute, print, measure, and report errors and Ctrl-C.
+r"""Runs statements for a user: executes and times them, prints results, and reports errors and Ctrl-C.
 
 `StatementRunner` has the settings that backslash commands change (format, timing, output). The runner does not use a
 terminal directly, but writes lines to the given `Printer`. Single-threaded.
@@ -26,11 +26,12 @@ Brief = Callable[[pa.Table], pa.Table]
 
 
 NOTHING_DELETED = "nothing was deleted: no series match (the series of a device are root.plant.pump1.*)"
-#: Advice for an open session whose login has become invalid, since the driver would log in again with the original
+#: Advice for an open session whose login has become invalid: the driver itself could only log in with the original
 #: password.
 LOG_IN_AGAIN = r"The session has ended, perhaps because the user's password was changed: leave (\q) and log in again."
 _NOT_LET_IN = 801
-#: Codes of wrong statements and parameters and of missing objects, whose messages make the general advice redundant.
+#: Error codes of wrong statements, wrong parameters and missing objects: their messages make the general advice
+#: redundant.
 _SAID = frozenset({700, 701, 2002, 2003})
 STALE = "note: the rows may be stale: no node with newer ones answered in time; repeat it, or use consistency=strong"
 MISSING = "note: data is missing: {}"
@@ -43,7 +44,8 @@ class Settings(msgspec.Struct):
     format: str = "table"
     #: Print the duration of each statement.
     timing: bool = False
-    #: Print messages besides rows and errors: "done" after statements without rows, changes made by commands.
+    #: Print other messages than rows and errors: "done" after statements without rows, and the changes that commands
+    #: make.
     chatty: bool = True
     #: The text for null in tables and blocks.
     null: str = NULL
@@ -56,15 +58,16 @@ class StatementRunner(msgspec.Struct):
     out: Printer
     error: Printer
     settings: Settings = msgspec.field(default_factory=Settings)
-    #: The place of the running statement in a script, "FILE:LINE: ", for errors.
+    #: The place of the running statement in a script, "FILE:LINE: ", which error messages begin with.
     where: str = ""
-    #: Returns columns and lines of the terminal. A table that does not fit is shown as blocks if these fit.
+    #: Returns the numbers of columns and lines of the terminal. A table that does not fit the terminal is shown as
+    #: blocks if these fit.
     screen: Callable[[], tuple[int, int]] | None = None
     #: The file to which rows are written instead of the terminal.
     output: TextIO | None = None
 
     def run(self, statement: str, in_brief: Brief | None = None) -> bool:
-        """Execute a statement and print its result; False if it failed or was cancelled, after printing the reason.
+        """Execute a statement and print its result. If it fails or is cancelled, print the reason and return False.
 
         `in_brief` selects the columns that a table shows.
         """
@@ -75,7 +78,7 @@ class StatementRunner(msgspec.Struct):
             return False
 
     def attempt(self, statement: str, in_brief: Brief | None = None) -> bool:
-        """Run a statement as `run` does, but raise KeyboardInterrupt after it was cancelled."""
+        """Run a statement as `run` does, but raise KeyboardInterrupt if it is cancelled."""
         started = time.perf_counter()
         cursor = self.connection.cursor()
         try:
@@ -94,7 +97,7 @@ class StatementRunner(msgspec.Struct):
         return True
 
     def complain(self, lines: Sequence[str]) -> None:
-        """Print an error's place in the script, and then the lines of the error."""
+        """Print the lines of an error; its place in the script precedes the first line."""
         self.error([self.where + lines[0], *lines[1:]])
 
     def say(self, line: str) -> None:
@@ -103,7 +106,7 @@ class StatementRunner(msgspec.Struct):
             self.out([line])
 
     def out_wrapped(self, lines: Iterable[str], *, indent: int) -> None:
-        """Print lines, broken between words if they are longer than the lines of the terminal."""
+        """Print lines, and break those that are wider than the terminal between words."""
         if self.screen is None:
             self.out(lines)
             return
@@ -164,7 +167,7 @@ class StatementRunner(msgspec.Struct):
 
 
 def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, and collect their first rows in `begin`, enough to tell whether the result is empty."""
+    """Yield the batches, and collect in `begin` enough of their first rows to tell whether the result is empty."""
     for batch in batches:
         if batch.num_rows and len(begin) < 2:
             begin.append(batch.slice(0, 2))
@@ -182,7 +185,7 @@ def done_line(statement: str, count: int) -> str:
 
 
 def error_lines(error: saros.Error) -> list[str]:
-    """Return the lines of an error: code and name, the message with its caret, and advice if it adds anything."""
+    """Return the lines of an error: code and name, the message with its caret, and advice unless it adds nothing."""
     lines = str(error).split("\n")
     advice = LOG_IN_AGAIN if error.code == _NOT_LET_IN else error.advice
     said = error.code in _SAID or advice.rstrip(".").lower() in lines[0].lower()

@@ -27,11 +27,11 @@ class Session(msgspec.Struct):
     target: str = ""
     #: Opens the database that `\c` names. Raises saros.Error.
     connect: Callable[[str], saros.Connection] = saros.connect
-    #: Asks a question on the terminal; None if there is no terminal: then statements need no confirmation.
+    #: Asks a question on the terminal. It is None if there is no terminal; statements then need no confirmation.
     ask: Callable[[str], bool] | None = None
     #: `connect` opens folders read-only.
     read_only: bool = False
-    #: Show long results a screen at a time.
+    #: Show a long result one screen at a time.
     paging: bool = True
     #: The user wants to leave.
     leaving: bool = False
@@ -41,9 +41,9 @@ class Session(msgspec.Struct):
     draft: str = ""
 
     def run(self, text: str, script: str = "", *, go_on: bool = False) -> bool:
-        """Run the statements and commands of a text until one fails or the user leaves; False if one failed.
+        """Run the statements and commands of a text until one fails or the user leaves. Return False if one failed.
 
-        script  the file of the text; errors name it and the line
+        script  the file of the text; error messages name this file and the line
         go_on   continue after a failure
         """
         outer, good = self.runner.where, True
@@ -60,11 +60,11 @@ class Session(msgspec.Struct):
         return good
 
     def run_one(self, piece: str) -> bool:
-        """Run a statement or a command; False if it failed or was cancelled, after printing the reason."""
+        """Run a statement or a command. If it fails or is cancelled, print the reason and return False."""
         command = command_of(piece)
         if command is None:
             return self._run_statement(piece)
-        from saros_shell.repl.backslash_commands import run_meta  # needs plots, Parquet and the grammar
+        from saros_shell.repl.backslash_commands import run_meta  # imports plots, Parquet and the grammar
 
         try:
             return run_meta(self, command)
@@ -85,7 +85,7 @@ class Session(msgspec.Struct):
         return self.run_confirmed(statement)
 
     def run_confirmed(self, statement: str) -> bool:
-        """Run a statement, with a confirmation if it deletes much and there is a terminal; False if it did not run."""
+        """Run a statement. If it deletes much and there is a terminal, ask for confirmation first."""
         question = question_before(self.runner.connection, statement) if self.ask is not None else None
         if self.ask is not None and question is not None and not self.ask(question):
             self.runner.complain([NOT_CONFIRMED])

@@ -26,7 +26,7 @@ def _option(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ShellConfig:
-    """One attribute per option, with its default and its meaning."""
+    """The preferences; each option is an attribute, with its default and its meaning."""
 
     colors: bool = _option(True, "colour statements while they are typed")
     complete_while_typing: bool = _option(False, "offer completions without Tab")

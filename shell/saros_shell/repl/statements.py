@@ -1,6 +1,7 @@
-r"""Splits a text into statements, at `;`, and backslash commands, at line ends; detects unfinished statements.
+r"""Splits a text into statements, which end at `;`, and backslash commands, which end at a line end.
 
-A semicolon in quotes ('..', "..", `..`, doubled inside) or in `--` and `/* */` comments does not count. Pure functions.
+A semicolon in quotes ('..', "..", `..`; a quote inside is doubled) or in a comment (`--` or `/* */`) ends no statement.
+Pure functions.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ class MetaError(Exception):
 
 
 def command_parts(line: str) -> tuple[str, str]:
-    r"""Return the name of a backslash command and the text after the name, which begins after blanks or with `(`."""
+    r"""Return a backslash command's name and the text after the name; this text follows blanks or begins with `(`."""
     found = _NAME.match(line)
     assert found is not None
     return found[0], line[found.end() :].lstrip()
 
 
 def unquoted(name: str) -> str:
-    """Return a file name without its quotes, if it has any; a quote inside them is doubled."""
+    """Return a file name without its quotes, if it has any; a doubled quote inside becomes a single quote."""
     quote = name[:1]
     return name[1:-1].replace(quote * 2, quote) if len(name) > 1 and quote in "'\"" and name[-1] == quote else name
 
 
 def command_of(piece: str) -> str | None:
-    r"""Return the backslash command of a piece, which may also be a word such as `help`; None if it is a statement."""
+    r"""Return the backslash command of a piece, which may also be a word such as `help`; None for a statement."""
     if piece.startswith("\\"):
         return piece
     word, _, topic = piece.strip().rstrip(";").rstrip().partition(" ")
@@ -77,7 +78,7 @@ def is_quote_open(text: str) -> bool:
 
 
 def unfinished_statement(text: str) -> str:
-    """Return the part of a text after the last semicolon outside quotes."""
+    """Return the part of a text after its last semicolon that is outside quotes and comments."""
     ends = [match.end() for match in _PIECES.finditer(text) if match.group() == ";"]
     return text[ends[-1] :] if ends else text
 
@@ -85,7 +86,7 @@ def unfinished_statement(text: str) -> str:
 def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
     r"""Yield the statements of `text`, without semicolons, and the backslash commands between them, with their lines.
 
-    A statement begins with its first word: comments before and between statements are left out.
+    A statement begins with its first word, so comments before and between statements are left out.
     """
     line, counted = 1, 0
     for begin, statement in _cut(text):
@@ -116,7 +117,7 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def is_complete(text: str) -> bool:
-    r"""Return whether Enter should run the text: it ends with `;` outside quotes, is blank, or ends with a command."""
+    r"""Return whether Enter should run the text: it is blank, or ends with a command or with `;` outside quotes."""
     stripped = text.strip()
     if not stripped or command_of(stripped) is not None or trailing_command(text) is not None:
         return True

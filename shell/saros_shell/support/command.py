@@ -89,7 +89,7 @@ class _Bundle(msgspec.Struct):
     """The file being written."""
 
     archive: zipfile.ZipFile
-    #: The redacted reasons of sections that are missing.
+    #: The redacted reasons why sections are missing.
     errors: list[str] = msgspec.field(default_factory=list)
 
     def add(self, name: str, what: str, text: str) -> None:
@@ -114,7 +114,7 @@ class _Bundle(msgspec.Struct):
 
 
 def _collect(bundle: _Bundle, options: argparse.Namespace, *, is_remote: bool) -> list[str]:
-    """Fill the bundle, and return the reasons of missing sections."""
+    """Fill the bundle, and return the reasons why sections are missing."""
     from saros_shell.support.redaction import Redactor
     from saros_shell.support.sections import folder_sections, metrics_section
 

@@ -5,8 +5,8 @@
     select temperature from ...  select n-7d01f3c8 from ...      keywords and functions remain; literals are `?`
     cannot read 'abc' of tom     cannot read '?' of n-71ae22b0   words of Saros's own messages remain
 
-Redaction leaves words unchanged that are certain to be harmless, and hashes every other word. So a name cannot leak in
-a form that was not foreseen. The hashes depend on a random key, which is not stored: nobody can find a name by hashing
+Redaction keeps a word only if it is certain to be harmless, and hashes every other word. So even a name in an
+unforeseen form cannot leak. The hashes depend on a random key, which is not stored: nobody can find a name by hashing
 guesses.
 
 `words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
@@ -32,7 +32,7 @@ _PACKAGES = (
     "saros_grammar", "saros_engine", "saros_scheduler", "saros_cluster", "saros_storage", "saros_sync", "saros_wire",
     "saros_server", "saros", "saros_shell",
 )  # fmt: skip
-#: String literals of a line, without docstrings; and the names of classes, which tracebacks contain.
+#: Matches the string literals in a line, except docstrings, and the names of classes, which tracebacks contain.
 _TEXTS = re.compile(r"""(?<!")"(?!"")((?:[^"\\\n]|\\.)*)"|^class (\w+)""", re.MULTILINE)
 _FIELD = re.compile(r"\{[^{}]*\}")
 _SQL_WORDS = frozenset(map(str.lower, (*KEYWORDS, *TYPES, *CONSTANTS, *FUNCTIONS, *AGGREGATES, "root")))
@@ -50,7 +50,7 @@ _MESSAGE = re.compile(
 _STATEMENT = re.compile(
     r"(?P<path>(?:`(?:[^`]|``)*`|\w+)(?:\.(?:`(?:[^`]|``)*`|\w+|\*\*?))+)|(?P<name>`(?:[^`]|``)*`)|(?P<word>\w+)"
 )
-#: A time of day, which the pattern of IPv6 addresses matches, too.
+#: Matches a time of day, which the pattern of IPv6 addresses also matches.
 _CLOCK = re.compile(r"\d\d?:\d\d:\d\d(?:\.\d+)?")
 _PATH_NODE = re.compile(r"`(?:[^`]|``)*`|[^.]+")
 _DURATION = re.compile(r"(?:\d+(?:y|mo|cd|cw|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)
@@ -69,7 +69,7 @@ class Redactor:
         with_hosts: bool = False,
         known_words: Collection[str] | None = None,
     ) -> None:
-        """`known_words` (lower case) remain in messages; None stands for the words of Saros's own messages."""
+        """`known_words` (in lower case) remain in messages; if it is None, the words of Saros's own messages remain."""
         self._key = key
         self._with_names = with_names
         self._with_hosts = with_hosts
@@ -80,7 +80,7 @@ class Redactor:
         return f"n-{self._hash(text)}"
 
     def host(self, text: str) -> str:
-        """Return a host or `host:port` with the host hashed; loopback addresses and ports remain."""
+        """Return a host or `host:port` with the host hashed; a port or a loopback address remains."""
         if self._with_hosts or not text:
             return text
         host, colon, port = text.rpartition(":")
@@ -89,14 +89,14 @@ class Redactor:
         return f"{host if _is_local(host.strip('[]')) else f'h-{self._hash(host)}'}{colon}{port}"
 
     def path(self, text: str) -> str:
-        """Return a path with its nodes hashed except `root` and wildcards; with names, paths below root stay."""
+        """Return a path with its nodes hashed, except `root` and wildcards; `with_names` keeps paths below root."""
         nodes = _PATH_NODE.findall(text)
         if self._with_names and nodes[0] == "root":
             return text
         return ".".join(node if node in ("root", "*", "**") else self.name(node.strip("`")) for node in nodes)
 
     def statement(self, text: str) -> str:
-        """Return a statement with `?` for literals, and names hashed."""
+        """Return a statement with `?` in place of literals, and with hashed names."""
         shape = without_literals(text)
         if shape is None:
             return "(unreadable)"
@@ -113,7 +113,7 @@ class Redactor:
         return text if text.lower() in _SQL_WORDS or _DURATION.fullmatch(text) else self.name(text)
 
     def message(self, text: str) -> str:
-        """Return a message without quoted texts, in which all words that occur in no message of Saros are hashed."""
+        """Return a message without quoted texts, and with a hash for each word that occurs in no message of Saros."""
         return _MESSAGE.sub(self._word_of_message, text)
 
     def _word_of_message(self, match: re.Match[str]) -> str:
@@ -139,7 +139,7 @@ class Redactor:
                 return text
 
     def log_line(self, line: str) -> str:
-        """Return a line of a server's log, which is a JSON object; another line is redacted as a message."""
+        """Return a redacted line of a server's log. Lines are JSON objects; any other line is redacted as a message."""
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError):
@@ -165,7 +165,7 @@ class Redactor:
                 return self.message(text)
 
     def _traceback(self, text: str) -> list[str]:
-        """Return the frames of a traceback and its redacted messages, without the lines of source."""
+        """Return a traceback's frames and redacted messages, without the lines of source code."""
         kept, is_source = [], False
         for line in text.splitlines():
             frame = _FRAME.match(line)
@@ -178,7 +178,7 @@ class Redactor:
         return kept
 
     def _module(self, file: str) -> str:
-        """Return the path of a source file from its package on; of other files, only the redacted name."""
+        """Return the path of a source file from its package on; for a file of no package, return its redacted name."""
         parts = Path(file).parts
         starts = [number for number, part in enumerate(parts) if part in _PACKAGES]
         return "/".join(parts[starts[-1] :]) if starts else self.message(os.path.basename(file))

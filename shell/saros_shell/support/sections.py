@@ -30,21 +30,22 @@ from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import owner_of
 
-#: At most this many bytes are read from the end of the log; they have some thousand lines.
+#: The maximum number of bytes that are read from the end of the log, which contain some thousand lines.
 _LOG_BYTES_MAX = 4 << 20
 #: The maximum number of files that are listed; further files are only counted.
 _FILES_MAX = 20_000
 _METRICS_SECONDS = 10.0
-#: The statements of a database, whose rows are sections.
+#: The statements that a database executes for the bundle; the rows of each are a section.
 STATEMENTS = (
     "show version", "show variables", "show cluster details", "show regions", "show partitions", "show files",
     "show queries", "show slow queries",
 )  # fmt: skip
-#: Options whose values are of a fixed set. For other texts, a bundle says only whether they differ from the default.
+#: Options whose values are from a fixed set. For other options with texts, a bundle says only whether the text differs
+#: from the default.
 _FIXED = frozenset(
     {"time_unit", "durability", "compaction", "rebalance_by", "log_level", "authentication", "time_zone"}
 )
-#: A label of a metric. `le` is the bound of a bucket.
+#: A label of a metric. The label `le` is the bound of a histogram's bucket.
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _LIMITS = {"open files": resource.RLIMIT_NOFILE, "address space": resource.RLIMIT_AS, "core": resource.RLIMIT_CORE}
 
@@ -222,7 +223,7 @@ def _rows(connection: saros.Connection, statement: str, redactor: Redactor) -> d
     return {"columns": names, "rows": rows}
 
 
-#: The redaction of each column, by the column's name in lower case. Texts of other columns are redacted as messages.
+#: How each column is redacted, by the column's name in lower case. Texts in other columns are redacted as messages.
 _COLUMNS: Mapping[str, Callable[[Redactor, str], str]] = {
     "statement": Redactor.statement,
     "user": Redactor.name,

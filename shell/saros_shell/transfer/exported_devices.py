@@ -1,4 +1,4 @@
-"""Find the devices that `saros export` writes, and their series: the devices match path patterns."""
+"""Find the devices and series that `saros export` writes, namely those that match path patterns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Device(msgspec.Struct, frozen=True):
 def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
     """Return the devices with series that match the patterns, in path order.
 
-    A path without wildcards that is no series stands for all series below it. Raises OperationalError if a group is
-    unavailable, so that series may be missing.
+    A path without wildcards that is not the path of a series stands for all series below it. Raises OperationalError if
+    a replication group is unavailable, since its series would be missing.
     """
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}

@@ -33,7 +33,7 @@ from saros_storage.base.paths import sql_node
 from saros_storage.folder.layout import caseless
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-#: The beginning of a time in SQL.
+#: Matches the beginning of a time in SQL.
 _TIME = re.compile(r"\s*(-?\d|now\s*\()", re.IGNORECASE)
 
 
@@ -129,7 +129,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
 def _where(options: argparse.Namespace) -> str:
     """Return the WHERE clause on time.
 
-    Raises saros.InterfaceError for a text that is not a time, since SQL would take it for the name of a series.
+    Raises saros.InterfaceError for a text that is not a time, since it would be the name of a series in SQL.
     """
     parts = []
     for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):
@@ -153,7 +153,7 @@ def _write_each(
     *,
     typed: bool,
 ) -> Report:
-    """Write one file per device, named after it. Raises saros.Error."""
+    """Write one file per device, named after the device. Raises saros.Error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -188,7 +188,8 @@ def _write_device(
 def file_names(paths: Sequence[str]) -> list[str]:
     """Return paths as file names: unusual characters become `_`, and repeated names get a number.
 
-    Names also count as repeated if a file system that ignores case or normalizes Unicode takes them for one.
+    Two names also count as repeated if they differ only in case or in the normalization of Unicode, which some file
+    systems ignore.
     """
     names: list[str] = []
     taken: set[str] = set()

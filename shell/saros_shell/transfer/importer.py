@@ -1,4 +1,4 @@
-"""`saros import FILES`: loads files into a database; resumable, with bad rows set aside.
+"""`saros import FILES`: loads files into a database, can resume, and sets bad rows aside.
 
     CSV, JSON lines, Parquet   source batches (`input_files.py`) -> device, times, columns -> Connection.bulk_writer
                                  │       └ bad rows (line, reason, values) -> <file>.bad.csv
@@ -9,8 +9,8 @@ The device is fixed (`--device root.a.b`), one per file (`{file}` in it is the f
 value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the devices come from the
 file: from its metadata, from column names that are full paths, or from the paths in the device column, as in the
 exported result of a query. Once a second, all rows that were read are written, and the state file records the position
-in each file, from which `--resume` continues. A row overwrites an earlier row with the same time, so writing a batch
-twice changes nothing.
+in each file. `--resume` continues from these positions. A row overwrites an earlier row with the same time, so writing
+a batch twice changes nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from saros_storage.base.types import DataType
 BAD_SHOWN_MAX = 5
 #: The maximum number of notes shown on the terminal.
 NOTES_SHOWN_MAX = 10
-#: Integer times outside these years are probably in another unit.
+#: If integer times are outside these years, they are probably in another unit.
 LIKELY_YEARS = range(1980, 2100)
 #: The maximum number of columns whose types are shown.
 TYPES_SHOWN_MAX = 20
@@ -75,13 +75,13 @@ class Report(msgspec.Struct):
     bad_files: list[str] = msgspec.field(default_factory=list)
     #: True if rows are bad because their times do not have the expected format.
     bad_times: bool = False
-    #: The types of each column's series: one type, or several if they differ between devices.
+    #: For each column, the types of its series: one type, or several if the types differ between devices.
     types: dict[str, list[DataType]] = msgspec.field(default_factory=dict)
     #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
     rounded: dict[str, Rounded] = msgspec.field(default_factory=dict)
     #: True if times are integers and the user has not given their unit.
     bare_times: bool = False
-    #: TsFiles, which are loaded as a whole, and their points; `rows` does not include their rows.
+    #: The numbers of TsFiles, which are loaded as a whole, and of their points; `rows` does not include their rows.
     tsfiles: int = 0
     tsfile_points: int = 0
     replaced: ReplacedPoints = msgspec.field(default_factory=ReplacedPoints)
@@ -91,13 +91,13 @@ class Report(msgspec.Struct):
     notes: list[str] = msgspec.field(default_factory=list)
 
     def numbers(self) -> list[tuple[int, str]]:
-        """Return the counts to show and their units; If only TsFiles were loaded, there is no number of rows."""
+        """Return the counts to show and their units. If only TsFiles were loaded, the number of rows is left out."""
         rows, bad_rows = (self.rows, "row"), (self.bad_rows, "bad row")
         files, points = (self.files, "file"), (self.points, "point")
         return [files, points] if self.tsfiles == self.files else [files, rows, points, bad_rows]
 
     def add_times(self, times: pa.Array) -> None:
-        """Extend the range of times by the times of a batch; all batches have the same type of times."""
+        """Extend the range of times by the times of a batch. In all batches, times have the same type."""
         bounds = pc.min_max(times)
         first, last = bounds["min"], bounds["max"]
         if first.is_valid:
@@ -260,7 +260,7 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
 
 
 def describe_types(types: Mapping[str, Sequence[DataType]]) -> list[str]:
-    """Return columns with their types, for the user to check."""
+    """Return the columns with their types, so that the user can check the types."""
     words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
     more = len(words) - TYPES_SHOWN_MAX
     return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
@@ -326,7 +326,7 @@ class _Loader:
         self._report_tsfile(file)
 
     def _report_tsfile(self, file: Path) -> None:
-        """Add the points, types and times in the index of a loaded file to the report."""
+        """Add the points, types and times that the index of a loaded file contains to the report."""
         from saros_storage.io.disk import LocalDisk  # for TsFiles only
         from saros_storage.tsfile.reader import TsFileReader
 
@@ -373,7 +373,7 @@ class _Loader:
         report.add_columns(batch)
         for device, part in by_device(batch, destination) if batch.times_count else ():
             self.types.write(device, {c.name: c.type for c in part.columns}, aligned=aligned)
-            columns = {quote_node(c.name): c.values for c in part.columns}  # a name may have backquotes itself
+            columns = {quote_node(c.name): c.values for c in part.columns}  # a name may contain back-quotes
             self.writer.add(device, part.times, columns, aligned=aligned or None)
             report.replaced.add(device, part.times.cast(self.clock, safe=False).cast(pa.int64()), columns)
         report.rows += batch.times_count
@@ -396,7 +396,7 @@ def without_bad_rows(files: Sequence[Path]) -> list[Path]:
 
 
 class BadRows:
-    """The side file for the bad rows of a file, created at the first one."""
+    """The side file for the bad rows of a file, created at the first bad row."""
 
     def __init__(self, file: Path, stack: ExitStack, *, append: bool) -> None:
         self.path = bad_rows_of(file)
@@ -425,7 +425,7 @@ class BadRows:
 class State:
     """Stores the number of loaded rows of each file in a JSON file, which is replaced once a second.
 
-    goal  the destination; rows that were loaded into another one do not count
+    goal  the destination; rows that were loaded into another destination do not count
     """
 
     def __init__(self, path: Path, goal: str, *, resume: bool) -> None:
@@ -437,7 +437,7 @@ class State:
             self._rows = _progress_in(path)
 
     def rows_of(self, file: Path) -> int:
-        """Return the loaded rows of a file; 0 if its size or modification time has changed."""
+        """Return the number of loaded rows of a file; 0 if its size or modification time has changed."""
         return self._rows.get(self._key(file), 0)
 
     def record(self, file: Path, rows: int) -> None:
@@ -453,7 +453,10 @@ class State:
         return time.monotonic() - self._saved_at >= 1.0
 
     def save(self) -> None:
-        """Save the recorded rows, which must be loaded by now. Raises SourceError if the file cannot be written."""
+        """Save the recorded numbers of rows; these rows must be loaded by now.
+
+        Raises SourceError if the file cannot be written.
+        """
         part = self._path.with_name(self._path.name + ".part")
         try:
             part.write_text(json.dumps(self._rows), encoding="utf-8")

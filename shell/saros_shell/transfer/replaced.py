@@ -1,8 +1,8 @@
-"""Counts the points of an import that replace earlier ones, because they have the same series and time.
+"""Counts the points of an import that replace earlier points of the same series and time.
 
-A run is the part of a batch that was written to one device: the distinct times in order, and for each series which of
-these times it has. A batch is compared with the earlier runs of its device that overlap it; there are none if rows are
-in time order.
+A run is the part of a batch that was written to one device: the distinct times in order and, for each series, a mask of
+the times that it has. A batch is compared with the earlier runs of its device that overlap it. If rows are in time
+order, there are no such runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from saros_storage.base.types import BoolArray, Int64Array
 
-#: The maximum number of bytes of the stored runs; later batches are compared only with stored runs.
+#: The maximum number of bytes of the stored runs; a batch is compared only with stored runs.
 KEPT_BYTES_MAX = 128 << 20
 
 
@@ -30,7 +30,10 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 class ReplacedPoints:
-    """The number of points that replaced another one; exact unless runs were dropped (`is_exact` False)."""
+    """The number of points that replaced another point.
+
+    It is exact unless runs were not stored (`is_exact` is False).
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +42,7 @@ class ReplacedPoints:
         self._kept_bytes = 0
 
     def add(self, device: str, times: pa.Array, columns: Mapping[str, pa.Array]) -> None:
-        """Count the points of a batch that replace others. `times` are int64 without nulls."""
+        """Count the points of a batch that replace other points. `times` are int64 without nulls."""
         present = {name: _present(values) for name, values in columns.items()}
         run = self._distinct(_Run(times.to_numpy(), present))
         runs = self._runs.setdefault(device, [])
@@ -54,7 +57,7 @@ class ReplacedPoints:
             self.is_exact = False
 
     def _distinct(self, batch: _Run) -> _Run:
-        """Return the batch with distinct times in order; count the points that later points of the batch replace."""
+        """Return the batch with distinct times in order. Count the points that later points of the batch replace."""
         times = batch.times
         if (times[1:] > times[:-1]).all():
             return batch

@@ -1,6 +1,7 @@
 """Export to one TsFile: devices in path order, each series with its declared encoding and compression.
 
-Rows are read batch by batch; a chunk has about a million rows, so memory use does not depend on the length of a series.
+Rows are read batch by batch, and a chunk has about a million rows. So memory use does not depend on the length of a
+series.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def write_tsfile(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.touch()  # readable like the user's other files; a database's files are readable only by their owner
+        part.touch()  # created with the user's usual permissions, since only their owner can read a database's files
         file = LocalDisk().create(str(part))
         try:
             writer = TsFileWriter(file)
