@@ -60,7 +60,7 @@ class FileReader(DataSourceReader):
 
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the parts of files that their statistics do not exclude."""
+        """Return the parts of files, except those that the files' statistics exclude."""
         return [FilePartition(part) for part in Folder(self._options).parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -96,7 +96,7 @@ class FileWriter(DataSourceArrowWriter):
         return Path(self._options.path) / f"_temporary-{self._job}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write a task's rows. Rows that cannot be written fail the job at its commit."""
+        """Write a task's rows. If any rows cannot be written, the job fails at its commit."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -158,14 +158,17 @@ class TsFileSource(DataSource):
 
     @plain_errors()
     def schema(self) -> StructType:
-        """Return the schema from the indexes of the files. For CREATE TABLE, its metadata has the table's options."""
+        """Return the schema from the indexes of the files.
+
+        For CREATE TABLE, the schema's metadata has the table's options.
+        """
         table = created_file_table(self.options)
         found = to_spark(Folder(file_options(self.options if table is None else table)).schema)
         return found if table is None else keep_options(found, table)
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader. `schema` may come from the user. Columns that it lacks are not decoded."""
+        """Return a reader. `schema` may come from the user. Only the columns that it contains are decoded."""
         return FileReader(file_options(self.options or kept_options(schema)), schema)
 
     @plain_errors()

@@ -28,7 +28,10 @@ class Written(WriterCommitMessage):
 
 @dataclass
 class Failed(WriterCommitMessage):
-    """A permanent failure to write, sent as a message because Spark repeats every task that raises."""
+    """A permanent failure to write.
+
+    It is a message, not an error, because Spark repeats every task that raises an error.
+    """
 
     reason: str
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: The registered sessions with their options. They are kept because Spark warns if a format is registered again.
+#: The registered sessions with their options. They are stored because Spark warns if a format is registered twice.
 _registered: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 

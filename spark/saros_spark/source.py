@@ -80,7 +80,7 @@ class SarosReader(DataSourceReader):
 
 
 class SarosWriter(DataSourceArrowWriter):
-    """Writes rows in batches. The object is created once for each job, before the tasks of the job."""
+    """Writes rows in batches. One object is created for each job, before the job's tasks."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
@@ -88,7 +88,7 @@ class SarosWriter(DataSourceArrowWriter):
         self._job = prepare(from_spark(schema, void=True), options, uuid.uuid4().hex, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write a task's rows. Rows that cannot be written fail the job at its commit."""
+        """Write a task's rows. If any rows cannot be written, the job fails at its commit."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -115,7 +115,7 @@ class SarosWriter(DataSourceArrowWriter):
 class SarosSource(DataSource):
     """`spark.read.format("saros")` and `frame.write.format("saros")`."""
 
-    #: The options of the Spark session, which apply to relations without an option url.
+    #: The options of the Spark session, which apply to each relation that has no option url.
     session: Mapping[str, str] = {}
 
     @classmethod
@@ -134,7 +134,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader. `schema` may come from the user, and then may have only some of the columns."""
+        """Return a reader. `schema` may come from the user; then it may have only some of the columns."""
         given = self.options or kept_options(schema)
         if not given:
             raise SourceError(_NO_OPTIONS)

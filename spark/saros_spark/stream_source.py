@@ -59,7 +59,7 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let this query end at the rows that are available now."""
+        """Let this query end with the last row that is available now."""
         newest = available(self._options)
         self._newest = first_offset(self._options) if newest is None else newest
 
@@ -80,7 +80,7 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class SarosStreamWriter(DataSourceStreamArrowWriter):
-    """Writes micro-batches as tablets. With the option progress, each batch is written only once."""
+    """Writes micro-batches as tablets. With the option `progress`, each batch is written only once."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:

@@ -85,7 +85,7 @@ class Session(msgspec.Struct):
         return self.run_confirmed(statement)
 
     def run_confirmed(self, statement: str) -> bool:
-        """Run a statement. If it deletes much and there is a terminal, ask for confirmation first."""
+        """Run a statement; ask first if it deletes much and there is a terminal. Return False if it did not run."""
         question = question_before(self.runner.connection, statement) if self.ask is not None else None
         if self.ask is not None and question is not None and not self.ask(question):
             self.runner.complain([NOT_CONFIRMED])

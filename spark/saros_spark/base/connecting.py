@@ -1,8 +1,8 @@
-"""Open connections from options, in each of Spark's processes: the planner, the tasks and the caller.
+"""Open the connections that options describe, in each of Spark's processes: the planner, the tasks and the caller.
 
 Only one process can open a data folder, and Spark has many processes. If the target is a folder, connections therefore
-go to the server of this folder. Connections are cached for the process, since workers run many tasks and each login
-costs the server a password hash.
+go to the server of this folder. Each process caches its connections, since a worker runs many tasks, and the server
+must hash a password for each login.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from saros.base.target import Target
     from saros.transport.uploads import Uploads
 
-#: The maximum number of cached connections. A worker uses few databases and users, with two values of `failover_s`.
+#: The maximum number of cached connections. A worker connects to few databases, as few users, and with two values of
+#: `failover_s`.
 _CONNECTIONS_KEPT = 8
-#: How long a call looks for a node that answers. This is longer than a cluster needs to elect another leader.
+#: The number of seconds for which a call looks for a node that answers. This is longer than a cluster needs to elect
+#: another leader.
 FAILOVER_S = 30.0
-#: The same limit for a call that may use another node. Even a busy node accepts a connection within this time.
+#: The same limit for a call that may use another node. Even a busy node accepts a connection within this number of
+#: seconds.
 ELSEWHERE_S = 2.0
 
 
@@ -67,9 +70,9 @@ def connect(options: Connecting, failover_s: float | None = None) -> saros.Conne
 
 @contextmanager
 def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
-    """Yield a connection whose writes take effect once, even if a later connection of the same name repeats them.
+    """Yield a connection whose writes take effect only once, even if a later connection of the same name repeats them.
 
-    The repeated writes must come in the same order. The server remembers the last `protocol.SEQUENCES_KEPT` writes.
+    The writes must be repeated in the same order. The server remembers the last `protocol.SEQUENCES_KEPT` writes.
     Raises the same errors as `connection_of`.
     """
     from saros.api.connection import Connection
@@ -91,7 +94,10 @@ def at_node(options: Connecting, node: str | None) -> Connecting:
 
 @contextmanager
 def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads]:
-    """Yield uploads to a node, by default to the first that answers. Raises the same errors as `connection_of`."""
+    """Yield an object that uploads files to a node, by default to the first node that answers.
+
+    Raises the same errors as `connection_of`.
+    """
     from saros.transport.uploads import Uploads
 
     uploads = Uploads(_target_of(at_node(options, node)))
@@ -102,7 +108,7 @@ def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads
 
 
 def addresses_of(options: Connecting) -> tuple[str, ...]:
-    """Return host:port of each node that the target names. Raises the same errors as `connection_of`."""
+    """Return the address (host:port) of each node that the target names. Raises the same errors as `connection_of`."""
     return _target_of(options).addresses
 
 

@@ -22,9 +22,9 @@ _POLL_SECONDS = 0.05
 def serving(folder: str) -> Iterator[str]:
     """Serve a data folder to Spark's processes while the block runs; yield the target for the option url.
 
-    If the folder has a server already, that server is used and keeps running. If this process is killed, a server that
-    was started here stops, too. Raises SourceError if the server does not start, for example because this process has
-    the folder open.
+    If the folder has a server already, that server is used and keeps running. A server that was started here also stops
+    if this process is killed. Raises SourceError if the server does not start, for example because this process has the
+    folder open.
     """
     from saros_server.process.server_file import serving as found_server
 

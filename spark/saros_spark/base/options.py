@@ -1,8 +1,8 @@
 """Convert options of the data sources from Spark's text to typed values. An unknown option is an error.
 
-Spark passes options as a case-insensitive mapping of text, and ignores misspelt options. Here, they cause an error that
-suggests the nearest name. Values are checked before a connection is opened. The functions have no state, and read only
-the password file. Any thread may call them.
+Spark passes options as a case-insensitive mapping of text, and ignores misspelt options. Here, a misspelt option causes
+an error that suggests the most similar name. Values are checked before a connection is opened. The functions have no
+state, and read only the password file. Any thread may call them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 _CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
 _WHAT = ("path", "paths", "devices", "columns", "startTime", "endTime", "where", "aggregate", "interval", "sql")
 _RELATION = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
-#: Options that the settings `spark.saros.*` of a session may supply.
+#: Options for which a session may have settings `spark.saros.*`.
 SESSION = _CONNECT
-#: The options of each operation of the formats.
+#: The options of each operation on the two formats.
 READ = (*_RELATION, "snapshot", "snapshotLease")
 WRITE = (
     *(*_CONNECT, "path", "devices", "startTime", "endTime", "layout", "device", "aligned", "batchRows", "method"),
@@ -62,14 +62,15 @@ STREAM_WRITE = (
 #: The default number of points per task. A task then takes about a second, and holds some tens of MB of Arrow data at a
 #: time.
 _POINTS_PER_PARTITION = 5_000_000
-#: The default limit of partitions. Each is a task with its closure, so a larger number would only burden Spark's
+#: The default limit of partitions. Each slice is a task with a closure, so a larger number would only burden Spark's
 #: driver.
 _PARTITIONS_MAX = 10_000
 _TIMEOUT_S = 600.0
 #: How long the server keeps a job's read point while none of its tasks reads.
 _LEASE_S = 600.0
 _BATCH_ROWS = 10_000
-#: The statement that creates tables of TsFiles. Spark does not pass the options of tables made by other statements.
+#: The only statement that may create tables of TsFiles. If another statement creates a table, Spark does not pass the
+#: table's options.
 _FILE_TABLE = "CREATE TABLE name USING tsfile LOCATION '/data/files' without a list of columns"
 #: The number of points that a task of a bulk write buffers and sorts before it writes files. A point takes some 16
 #: bytes.
@@ -178,7 +179,7 @@ def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def created_file_table(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of a CREATE TABLE statement for files, whose LOCATION Spark passes as the path, or None."""
+    """Return the options of a CREATE TABLE statement for files (Spark passes its LOCATION as the path), or None."""
     table = created_table(options)
     return {**table, "path": options["path"]} if table is not None and "path" in options else table
 
@@ -190,7 +191,7 @@ def writable(options: Mapping[str, str], known: Iterable[str] = WRITE) -> dict[s
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return `given`, with the session's options added unless `given` has a url: no login goes to another target."""
+    """Return `given`. Unless it has a url, add the session's options. So no login is sent to another target."""
     return dict(given) if "url" in given else {**session, **given}
 
 
@@ -200,7 +201,7 @@ def scan_options(options: Mapping[str, str]) -> ScanOptions:
 
 
 def relation_options(options: Mapping[str, str]) -> ScanOptions:
-    """Return the options of a batch or streaming read of which only the schema is needed. Raises SourceError."""
+    """Return the options of a batch or streaming read if only its schema is needed. Raises SourceError."""
     return _scan(_RawOptions(options, (*READ, *STREAM)))
 
 
@@ -399,7 +400,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 class _RawOptions:
-    """The options that Spark passed. They are read by their documented names, and checked when they are read."""
+    """The options that Spark passed. Options are read by their documented names, and checked when they are read."""
 
     def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
         names = {name.lower(): name for name in known}

@@ -14,7 +14,7 @@ from saros_server.foreground import main as serve
 
 
 def main(folder: str) -> int:
-    """Serve the folder at free ports of this machine; return the exit code."""
+    """Serve the folder on free ports of this machine; return the exit code."""
     threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
     return serve(["--data", folder, "--port", "0", "--http-port", "0"])
 

@@ -3,10 +3,10 @@
     BOOLEAN bool boolean · INT32 int32 int · INT64 int64 bigint · FLOAT float32 float · DOUBLE float64 double
     TEXT, STRING string string · BLOB binary binary · DATE date32 date · TIMESTAMP, time timestamp[us, UTC] timestamp
 
-Spark's timestamps are in microseconds, so times in nanoseconds are bigint unless the options say otherwise.
-Measurements of one name share a column if that loses nothing: INT32 and INT64 become bigint, INT32 and the floats
-double, FLOAT and DOUBLE double, TEXT and STRING string. Pure; PySpark is imported only by the functions that return its
-types.
+Spark's timestamps are in microseconds, so times in nanoseconds become integers (bigint) unless the options say
+otherwise. Measurements with the same name share a column if no value changes: INT32 and INT64 become bigint, INT32 and
+the floats double, FLOAT and DOUBLE double, TEXT and STRING string. Pure; PySpark is imported only by the functions that
+return its types.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def instant_type(time_type: TimeType, unit: TimeUnit) -> pa.DataType:
 
 
 def wider(one: DataType, other: DataType) -> DataType | None:
-    """Return the type that holds the values of both types without loss, or None."""
+    """Return the type that holds the values of both types without loss, or None if there is no such type."""
     return one if one is other else _WIDER.get(frozenset({one, other}))
 
 

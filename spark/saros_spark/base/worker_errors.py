@@ -1,8 +1,8 @@
-"""Make Spark's Python workers report some errors by their message only, without a traceback.
+"""Make Spark's Python workers report only the message of some errors, without a traceback.
 
 Spark sends a worker's error to the user as text, and logs it once per attempt. Errors of this package and of the driver
-need no traceback, since the message explains the error. All other errors keep their traceback. The worker exits after
-an error, so changes to the environment of its process do not outlive it.
+need no traceback, since the message explains the error. All other errors keep their traceback. A worker exits after an
+error. So changes to the environment of its process affect no later task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """In a worker, report the block's errors by message only; do nothing in other processes. Also a decorator."""
+    """In a worker, report only the message of an error in the block; in other processes, do nothing.
+
+    Also a decorator.
+    """
     try:
         yield
     except (SourceError, Error):
@@ -36,7 +39,10 @@ def plain_errors() -> Iterator[None]:
 
 
 def _discard_stderr() -> None:
-    """Discard later output to standard error. After a LIMIT, Spark stops reading, and its worker prints an error."""
+    """Discard later output to standard error.
+
+    When Spark has read enough rows for a LIMIT, it stops reading, and its worker prints an error.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     os.close(null)

@@ -1,6 +1,6 @@
 """Convert a pipeline's YAML file strictly to typed values.
 
-An error names the unknown key or the value of a wrong type, and its line and path.
+An error names the key that is unknown or the value whose type is wrong, and its line and path.
 
     database: ./data                    a folder (served while the pipeline runs) or saros://...
     user, password_file, tls_ca
@@ -37,14 +37,20 @@ class TimeColumn(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A condition in Spark's SQL that rows must meet, like SQL's CHECK. Rejected rows have its name as their reason."""
+    """A condition in Spark's SQL that rows must meet, like SQL's CHECK.
+
+    The condition's name is the reason that rejected rows get.
+    """
 
     name: str
     keep: str
 
 
 class Import(msgspec.Struct, frozen=True):
-    """The step import: files into devices. `device` may contain {file} (without suffix) and the name of a {column}."""
+    """The step import: it writes the rows of files to devices.
+
+    `device` may contain {file} (without suffix) and the name of a {column}.
+    """
 
     files: list[str]
     device: str = ""
@@ -53,10 +59,10 @@ class Import(msgspec.Struct, frozen=True):
     time: TimeColumn = msgspec.field(default_factory=TimeColumn)
     #: The columns to import, each with its measurement. If empty, all columns are imported under their names.
     columns: dict[str, str] = msgspec.field(default_factory=dict)
-    #: Spark's types for columns of text files. Columns without an entry are double.
+    #: Spark's types of the columns of text files. Columns without an entry are double.
     types: dict[str, str] = msgspec.field(default_factory=dict)
     rules: list[Rule] = msgspec.field(default_factory=list)
-    #: Tells which of several rows with the same device and time is written.
+    #: Tells which row is written if several rows have the same device and time.
     duplicates: Literal["last", "first"] = "last"
     #: The folder to which rejected rows are written as JSON lines with their reasons.
     rejected: str | None = None
@@ -65,9 +71,9 @@ class Import(msgspec.Struct, frozen=True):
 
 
 class Rollup(msgspec.Struct, frozen=True):
-    """The step rollup: windows of devices into other devices.
+    """The step rollup: it writes aggregates of windows of devices to other devices.
 
-    `into` may hold {device} (last node) and {path} (nodes after root).
+    `into` may contain {device} (the last node) and {path} (all nodes after root).
     """
 
     devices: str
@@ -80,7 +86,10 @@ class Rollup(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """The step export: devices into Parquet files, a folder per device and time partition. It replaces the folder."""
+    """The step export: it writes devices to Parquet files, in a folder per device and time partition.
+
+    It replaces the folder.
+    """
 
     devices: str
     to: str
@@ -92,7 +101,7 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The step report: one HTML file with the gaps, outliers and drift of devices."""
+    """The step report: it writes one HTML file about gaps, outliers and drift of devices."""
 
     devices: str
     to: str
@@ -195,7 +204,7 @@ def _text_loader() -> Any:
 
 
 def _line(node: Any, key: _Key) -> int:
-    """Return the line of a key of the document, or of the last existing part of the key."""
+    """Return the line of a key of the document or, if the key does not exist, of its last part that exists."""
     line = node.start_mark.line
     for part in key:
         if isinstance(part, int):
@@ -203,7 +212,7 @@ def _line(node: Any, key: _Key) -> int:
             line = node.start_mark.line
             continue
         found = next(((name, value) for name, value in node.value if name.value == part), None)
-        if found is None:  # it comes from a merge key
+        if found is None:  # the key comes from a merge key
             break
         line, node = found[0].start_mark.line, found[1]
     return int(line) + 1

@@ -24,17 +24,17 @@ Severity = Literal["short", "medium", "long"]
 
 _SCALE = 1.4826
 GAP = 1.5
-#: The numbers of missing points from which a gap counts as medium or as long.
+#: The minimum number of missing points of a medium gap, and of a long gap.
 MEDIUM, LONG = 10, 100
 #: The number of equal parts into which the time of a line is divided. The line has the least, mean and greatest value
 #: of each part.
 _BUCKETS = 240
-#: A page marks only this many of the worst gaps and outliers, and of a flag's longest runs.
+#: The maximum number of gaps, of outliers and of a flag's runs that a page marks; it marks the worst or longest.
 _MARKS_MAX = 50
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Two neighbouring points that are too far apart, and the number of points missing between them."""
+    """Two neighbouring points that are too far apart, and the number of points that are missing between them."""
 
     start: float
     end: float
@@ -69,7 +69,7 @@ class Quality(msgspec.Struct, frozen=True):
     #: The number of gaps by severity.
     gaps: dict[Severity, int]
     missing: int
-    #: The worst gaps, the longest first, and the worst outliers (time, value), the furthest first.
+    #: The worst gaps, from the longest on, and the worst outliers (time, value), from the most distant on.
     marked_gaps: list[Gap]
     marked_outliers: list[tuple[float, float]]
     outliers: int

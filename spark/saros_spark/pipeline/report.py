@@ -32,16 +32,16 @@ from saros_storage.base.types import DataType
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: The maximum number of charts. It limits the page to some megabytes, which browsers can still show.
+#: The maximum number of charts. This limits the page to some megabytes, and browsers can show such a page.
 _CHARTS_MAX = 500
-#: The number of tasks for each of Spark's slots. There are several, so that no slot is idle for long at the end.
+#: The number of tasks for each of Spark's slots. With several tasks per slot, no slot is idle for long at the end.
 _TASKS_PER_SLOT = 3
 #: The size of the drawing for print.
 _WIDTH, _HEIGHT = 600, 90
 
 
 class Series(msgspec.Struct, frozen=True):
-    """A series to assess: its names on the page, and the statement that reads it."""
+    """A series to assess: the names that the page shows for it, and the statement that reads it."""
 
     device: str
     measurement: str

@@ -53,7 +53,7 @@ def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Resul
         register(spark)
         zone = spark.conf.get(_ZONE) or "UTC"
         closing.callback(spark.conf.set, _ZONE, zone)
-        spark.conf.set(_ZONE, "UTC")  # times in files and the start of days must not depend on the machine's zone
+        spark.conf.set(_ZONE, "UTC")  # times in files and the starts of days must not depend on the machine's zone
         target = pipeline.database
         served = nullcontext(target) if "://" in target else serving(pipeline.path(target))
         login = {"user": pipeline.user, "tlsCa": pipeline.tls_ca and pipeline.path(pipeline.tls_ca)}

@@ -5,7 +5,7 @@
     export   rows by device -> Parquet
 
 A repeated step has the same result, because points are upserted and folders are replaced. The job that writes rows also
-counts them (Spark's Observation), so that no input is read or computed twice.
+counts them (with Spark's Observation), so no input is read or computed twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Context(msgspec.Struct, frozen=True):
     done: list[tuple[Step, str]] = msgspec.field(default_factory=list)
 
     def options(self, devices: str, **options: object) -> ScanOptions:
-        """Return the options of a relation, to read it without a DataFrame. Raises SourceError."""
+        """Return the options of a relation, with which it can be read without a DataFrame. Raises SourceError."""
         return parsed_options(scan_options(devices=devices, **self.connecting, **options))
 
     def read(self, devices: str, **options: object) -> DataFrame:
@@ -96,7 +96,10 @@ def import_files(context: Context, step: Import) -> str:
 
 
 def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[str]) -> tuple[int, dict[str, int]]:
-    """Write the rejected rows if the step asks for them; return the number of good rows, and of rejects per reason."""
+    """Write the rejected rows if the step asks for them.
+
+    Return the number of good rows, and of rejected rows by reason.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -151,7 +154,7 @@ def _tables(context: Context, step: Import, names: list[str]) -> list[DataFrame]
 
 
 def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
-    """Return rows (time, device, values, reason of the rejection or null), and all possible reasons."""
+    """Return rows (time, device, values, and the reason for the rejection or null), and all possible reasons."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = {name: kind for name, kind in read.dtypes if name != _ORDER}

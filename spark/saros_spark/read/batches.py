@@ -1,4 +1,4 @@
-"""Convert results to the exact schema that was announced to Spark.
+"""Convert results to exactly the schema that Spark expects.
 
 Spark compares a batch's schema strictly (order, types, nullability) and fails if the schema differs. These functions
 therefore select columns by name, fill missing columns with nulls, widen narrower types, and convert times to
@@ -29,7 +29,10 @@ def conform(batch: pa.RecordBatch, target: pa.Schema, names: Mapping[str, str]) 
 
 
 def cast(array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
-    """Cast an array to `type_`, without loss except for nanoseconds cut to microseconds. Raises SourceError."""
+    """Cast an array to `type_` without loss, except that nanoseconds are truncated to microseconds.
+
+    Raises SourceError.
+    """
     if array.type == type_:
         return array
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns" and pa.types.is_timestamp(type_):
@@ -44,7 +47,10 @@ def cast(array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
 
 
 def melt(batch: pa.RecordBatch, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Turn rows by device into points (time, device, measurement, value). Yield a batch per measurement with values."""
+    """Turn rows by device into points (time, device, measurement, value).
+
+    Yield one batch for each measurement that has values.
+    """
     time, device, *_ = batch.columns
     value = target.field(3)
     for name, column in zip(batch.schema.names[2:], batch.columns[2:], strict=True):

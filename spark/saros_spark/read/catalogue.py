@@ -24,11 +24,12 @@ from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
 if TYPE_CHECKING:
     import saros
 
-#: The maximum number of series whose points are counted for a plan, which takes some seconds at worst.
+#: The maximum number of series whose points are counted for a plan; the count takes some seconds at worst.
 _COUNTED_MAX = 20_000
 #: The maximum number of groups of devices for which a condition is checked. A check takes about 2 ms.
 _CHECKED_MAX = 50
-#: The maximum number of devices in one statement. It keeps the text well below the size limit of a message.
+#: The maximum number of devices in one statement. With this maximum, the text is much smaller than the size limit of a
+#: message.
 DEVICES_PER_STATEMENT = 2_000
 
 
@@ -63,7 +64,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 def unit_of(connection: saros.Connection) -> TimeUnit:
-    """Return the database's time unit, from the Time column of an empty result, which needs no permission."""
+    """Return the database's time unit, from the Time column of an empty result; its query needs no permission."""
     schema, _ = connection.execute("select s from root.__none__.* limit 0").fetch_stream()
     return TIME_UNITS[schema.field(0).type.unit]
 
@@ -160,7 +161,7 @@ def canonical(name: str) -> str:
 def read_extents(
     connection: saros.Connection, catalogue: Catalogue, where: str, at: saros.ReadPoint | None = None
 ) -> dict[str, Extent]:
-    """Return the extent of each device under a condition on time (a WHERE clause, or empty), at a read point."""
+    """Return the extent of each device at a read point, for the times that a WHERE clause (or "") selects."""
     counted = _counted(catalogue)
     extents: dict[str, Extent] = {}
     for names, devices in by_signature(catalogue, counted):
@@ -175,7 +176,7 @@ def read_extents(
 
 
 def _counted(catalogue: Catalogue) -> frozenset[str]:
-    """Return the measurements to count, which are the most common ones, up to `_COUNTED_MAX` series."""
+    """Return the measurements to count: the most common measurements, with at most `_COUNTED_MAX` series in total."""
     common = Counter(name for series in catalogue.devices.values() for name in series).most_common()
     chosen: list[str] = []
     total = 0

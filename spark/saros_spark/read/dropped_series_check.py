@@ -1,7 +1,7 @@
-"""Detect series that were dropped after a job was planned, so that the task fails instead of returning nulls.
+"""Detect series that were dropped after a job was planned; the task then fails and does not return nulls.
 
 A read point preserves data, not the schema. A series that has a value in a task's rows still exists. After the last
-row, the task queries the server only for devices that have a column without values.
+row, the task asks the server for the series of each device that has a column without values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DroppedSeriesCheck:
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
         self._measurements = measurements
-        #: For each device, the columns that have had no value yet.
+        #: For each device, the columns that have had no value so far.
         self._empty = {device: set(columns) for device in devices}
 
     def observe(self, batch: pa.RecordBatch) -> None:

@@ -1,11 +1,11 @@
-"""Divide a relation into slices, one for each of Spark's tasks: by devices, and large devices also by time.
+"""Divide a relation into slices, one for each of Spark's tasks: by device and, if a device is large, also by time.
 
     devices    a ▇▇  b ▇  c ▇▇▇▇▇▇▇▇▇▇▇▇  d ▇            rows according to statistics
     slices     [a b]  [c, first third)  [c, second third)  [c, last third)  [d]
 
 Slices cover the relation exactly and do not overlap, even if the estimates are wrong. The first slice of a device
-begins at the relation's start, or is open if the relation has no start, and each slice ends where the next begins. The
-devices of a slice agree in the types of their series, so that one statement reads them. Pure.
+begins at the relation's start, or is open if the relation has no start, and each slice ends where the next begins. All
+devices of a slice have series of the same types, so that one statement can read them. Pure.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def plan_devices(
 def plan_times(
     catalogue: Catalogue, extents: Mapping[str, Extent], span: tuple[int | None, int | None], sizes: Sizes
 ) -> list[Slice]:
-    """Return the slices of a relation by time. Every row has all series, so only the time is divided."""
+    """Return the slices of a relation by time. Every row has all series, so slices differ only in time."""
     names = tuple(sorted({name for series in catalogue.devices.values() for name in series}))
     known = [extent for extent in extents.values() if extent.rows]
     points = sum(extents[device].rows * len(series) for device, series in catalogue.devices.items())
@@ -86,7 +86,7 @@ def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int
 def cut(
     span: tuple[int | None, int | None], bounds: tuple[int, int], pieces: int
 ) -> list[tuple[int | None, int | None]]:
-    """Divide the span so that `bounds`, the first and last time of the data, are divided into equal parts."""
+    """Divide the span so that the range between `bounds`, the first and last time of the data, is divided equally."""
     first, last = bounds
     width = (last - first) // max(pieces, 1) + 1
     inner = [first + width * number for number in range(1, pieces)]

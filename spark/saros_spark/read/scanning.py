@@ -56,7 +56,7 @@ T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: The number of rows of a batch for Spark. Smaller batches need more calls, larger batches more memory.
 _BATCH_ROWS = 50_000
-#: Maps a lost read point and a stage to the new read point, so that a process waits for a lost node only once.
+#: Maps a lost read point and a stage to the new read point; with it, a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 #: The maximum number of entries in `_moved`; a process reads for only a few stages at a time.
 _MOVED_MAX = 64
@@ -74,7 +74,7 @@ class Task(msgspec.Struct, frozen=True):
     #: device.
     devices: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
-    #: The common read point, or None if the statement reads the current data.
+    #: The read point that all tasks share, or None if the statement reads the current data.
     point: saros.ReadPoint | None = None
 
 
@@ -196,7 +196,10 @@ class Relation:
     # ------------------------------------------------------------------ aggregates
 
     def _aggregate_schema(self, instant: pa.DataType) -> pa.Schema:
-        """Return the schema of the aggregates. It comes from a query over one window, which reads almost nothing."""
+        """Return the schema of the aggregates.
+
+        The schema is that of a query over one window, which reads almost nothing.
+        """
         fields: dict[str, pa.Field] = {}
         for _, devices in self._aggregate_groups():
             text = self._aggregate_sql(tuple(devices[:1]), (0, 1), self.options.interval)
@@ -245,7 +248,10 @@ class Relation:
         return Task(text, names, devices=devices, measurements=tuple(measurements))
 
     def _covered(self, span: tuple[int | None, int | None], width: int | None) -> tuple[int, int] | None:
-        """Return the times that windows cover. Where the span is open, the first or last point bounds the windows."""
+        """Return the times that windows cover.
+
+        If the span has no start or no end, the first or the last point bounds the windows.
+        """
         start, end = span
         if start is not None and end is not None:
             return (start, end) if start < end else None
@@ -348,7 +354,7 @@ def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connectio
 
 
 def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
-    """Hold a read point under a name that all tasks of the stage derive. All tasks try the nodes in the same order.
+    """Hold a read point under a name that each task of the stage can derive. All tasks try the nodes in the same order.
 
     The node of the previous read point comes first, or, if this node is `lost`, last, after the target's other nodes.
     """

@@ -1,10 +1,10 @@
-"""Streams by time: micro-batches of a relation in [start, end), and records of the batches that were written.
+"""Streams by time: a relation in [start, end) is read in micro-batches, and each batch that was written is recorded.
 
     offset {"until": t}    all rows before t were returned, and the next batch is [t, t')
     t'                     `delay` before the newest point, or earlier because of maxRowsPerTrigger
 
-Offsets are times, so a checkpoint suffices to resume on any node. A row that is written after its time was passed, that
-is, more than `delay` late, is never returned. This module does not use Spark's classes.
+Offsets are times, so a checkpoint suffices to resume on any node. A row that is written too late, that is, after a
+batch has passed its time, is never returned. This module does not use Spark's classes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from saros_spark.base.times import duration
 from saros_spark.read.scanning import Relation, Task
 from saros_storage.base.types import TIME_MIN
 
-#: The maximum number of times that a batch is halved if it is too large. This suffices to go from all of int64 to one
-#: tick.
+#: The maximum number of halvings of a batch that is too large. After so much halving, even the range of int64 is a
+#: single tick.
 _HALVINGS_MAX = 64
 
 
@@ -52,7 +52,7 @@ def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest
 
 def available(options: StreamOptions) -> int | None:
     """Return the time before which all rows may be returned, or None if there are no rows."""
-    relation = Relation(replace(options.scan, end=None))  # points after the stream's end also tell that time has passed
+    relation = Relation(replace(options.scan, end=None))  # points after the stream's end also show that time has passed
     bounds = relation.bounds()
     if bounds is None:
         return None

@@ -4,7 +4,7 @@
                      -> .parts()    (file, devices, times) that statistics do not exclude
     read_part(...)   -> record batches
 
-Each file is read independently, so a point that is in two files gives two rows. The deletions of a database (`.mods`)
+Each file is read independently, so a point that two files contain gives two rows. The deletions of a database (`.mods`)
 are ignored. To get one value per time, `LOAD` the files into a database.
 """
 
@@ -136,7 +136,7 @@ class Folder:
         }
 
     def parts(self) -> list[Part]:
-        """Return the parts of all tasks. Files and devices that their statistics exclude are left out."""
+        """Return the parts of all tasks. A file or device is left out if its statistics exclude it."""
         options = self.options
         start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
         end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")
@@ -285,7 +285,7 @@ def _chunk(
     meta: ChunkMeta,
     span: tuple[int, int],
 ) -> Block | None:
-    """Return a chunk's rows in the span, or None if there are no rows. Pages outside of the span are not decoded."""
+    """Return a chunk's rows in the span, or None if there are no rows. Only pages that overlap the span are decoded."""
     start, end = span
     if meta.statistics is None or meta.statistics.end < start or meta.statistics.start >= end:
         return None

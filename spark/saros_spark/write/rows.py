@@ -1,4 +1,4 @@
-"""Convert Spark's rows to columns of devices, and search for a row that cannot be stored.
+"""Convert Spark's rows to columns by device, and find a row that cannot be stored.
 
     by_device   time, [device,] a column per measurement      by_time   time, a column per series, named by its path
     narrow      time, device, measurement, value

@@ -1,8 +1,8 @@
 """Write a task's rows to sealed TsFiles: sorted, with one value per time, and one file per database and time slice.
 
-LOAD takes a file of one database and slice without change. It would have to split any other file, that is, to rewrite
-all its points. Types, encodings and compressors are taken from existing series, or otherwise are the defaults. A task
-needs memory for `points_max` points, and for sorting them.
+LOAD adopts a file of one database and one slice unchanged. It must split any other file, that is, rewrite all its
+points. Types, encodings and compressors are those of existing series; new series have the defaults. A task needs the
+memory for `points_max` points and for their sorting.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 if TYPE_CHECKING:
     import saros
 
-#: Up to `_ASKED_MAX` devices are queried separately. For more devices, one query covers everything below their common
-#: prefix, unless its answer reaches `_SHOWN_MAX` rows.
+#: Up to `_ASKED_MAX` devices are queried separately. For more devices, one query covers all devices below their common
+#: prefix, unless its result has `_SHOWN_MAX` rows.
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
@@ -60,7 +60,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class StorageSchema(Protocol):
-    """The schema of existing series, which determines types, encodings and files of the rows."""
+    """The schema of existing series; it determines the types, the encodings and the files of the rows."""
 
     unit: TimeUnit
     #: The width of a slice in ticks, or None if files are not split by time.
@@ -182,7 +182,7 @@ class Sealer:
 
     def _write_file(self, pieces: list[_Piece]) -> str:
         path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
-        Path(path).touch()  # readable like other files, while a database's files are readable only by their owner
+        Path(path).touch()  # readable like the user's other files, since only their owner can read a database's files
         file = LocalDisk().create(path)
         try:
             writer = TsFileWriter(file)
@@ -197,7 +197,7 @@ class Sealer:
     def _pieces(
         self, device: str, parts: list[Rows], stored: Mapping[str, Stored], aligned: bool
     ) -> Iterator[tuple[int, _Piece]]:
-        """Yield the device's rows for each time slice, sorted, with only the last value of equal times."""
+        """Yield the device's rows for each time slice, sorted by time; of equal times, only the last value remains."""
         times, columns = self._columns(device, parts, stored)
         times, columns = _sorted(times, columns)
         numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)

@@ -1,11 +1,11 @@
-"""Write a task's rows as tablets, which are visible at once, or as files, which the job's commit loads.
+"""Write a task's rows as tablets, which are visible at once, or as files, which are loaded at the job's commit.
 
     tablet   batches -> rows by device -> BulkWriter -> server          takes effect at once; `abort` undoes nothing
     bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: remove them
 
-Files are uploaded to the node, or are written to bulkFolder, which executors and node share. The node is chosen when
-the job begins: it is the first node that answers. All tasks send their files to this node, and LOAD distributes the
-rows to the groups of their devices.
+Files are uploaded to the node, or written to `bulkFolder`, a folder that the executors and the node share. The node is
+chosen when the job begins: it is the first node that answers. All tasks send their files to this node, and LOAD
+distributes the rows to the groups of their devices.
 
 A point is identified by device, measurement and time. A repeated task (retry, speculation, repeated job) therefore
 overwrites the same points, and creates no duplicates. File names contain job, partition and attempt; only the files of
@@ -195,7 +195,10 @@ class _Task:
             self._rows += batch.num_rows
 
     def _explained(self, error: saros.BulkError) -> Exception:
-        """Return an error that names the failing row, if it is found. It is a SourceError if a retry does not help."""
+        """Return an error that names the failing row, if it is found.
+
+        The error is a SourceError if a retry cannot help.
+        """
         import saros
 
         failure = error.failures[0]
@@ -309,7 +312,7 @@ def _load(file: str) -> str:
 def discard(options: WriteOptions, job: Job) -> None:
     """Remove a job's files.
 
-    Attempts that are still running then fail, since their uploads are refused or their folder is gone.
+    Any attempt that still runs then fails, since its uploads are refused or its folder is gone.
     """
     if options.method == "tablet":
         return
