@@ -3,13 +3,13 @@ r"""The parser that uses ANTLR: lexer, parse tree, builder, syntax errors. `pars
     text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
       \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)
 
-SLL prediction is fast, but rejects some valid texts in rare cases. An error therefore counts only if the exact LL
-prediction finds it too. A text beyond the limits (see `limits.py`) is refused before ANTLR parses it, and recursion is
+SLL prediction is fast, but rejects some valid texts in rare cases. An error is therefore reported only if the exact LL
+prediction also finds it. A text beyond the limits (see `limits.py`) is refused before ANTLR parses it, and recursion is
 bounded by `NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by
 default; the first such tree raises the limit for the process. The limit is not lowered afterwards, since code that
 walks the tree later needs the frames, too.
 
-Thread-safe: ANTLR's shared tables only grow, and each parse has its own parser.
+Thread-safe: All parses share ANTLR's tables, which only grow, and each parse has a separate parser.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, Path
 from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.templates import Rebuild, compile_template
 
-#: The number of stack frames that NESTING_MAX levels need, and that walking a tree of height EXPRESSION_HEIGHT_MAX
-#: needs.
+#: The number of stack frames for parsing NESTING_MAX levels, and for walking a tree of height EXPRESSION_HEIGHT_MAX.
 _FRAMES = 20_000
 _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
@@ -97,7 +96,7 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
 def _without_runs(
     text: str, tokens: Sequence[Any], starts: Sequence[int]
 ) -> tuple[Statement, ExpressionBuilder] | None:
-    """Parse a text with long lists of literals (`literal_lists`), or return None if it must be parsed as a whole."""
+    """Parse a text with long lists of literals (`literal_lists`). Return None if the text must be parsed as a whole."""
     found = without_runs(tokens)
     if found is None:
         return None
@@ -145,7 +144,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
 
 
 def _check_chains(text: str, tokens: Sequence[Any]) -> None:
-    """Refuse a chain of AND and OR that the builder would refuse, since parsing a long chain takes seconds."""
+    """Refuse a chain of AND and OR that the builder would refuse later, since ANTLR parses a long chain for seconds."""
     links = [0]  # the length of the chain at each level of parentheses
     for token in tokens:
         step = _DEPTH.get(token.type, 0)
@@ -168,7 +167,7 @@ def _raise_frame_limit() -> None:
 
 
 def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
-    """Find the literals and paths of the text that are nodes of the tree, and make a template of the tree."""
+    """Find the literals and paths of the text that are nodes of the tree, and make a template from the tree."""
     scanned = scan(text)
     if scanned is None:
         return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))

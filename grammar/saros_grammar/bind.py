@@ -1,4 +1,4 @@
-"""Parameter binding: replaces each `?` of a statement by a value, in the statement's tree and never in its text.
+"""Parameter binding: replaces each `?` of a statement by a value, in the statement's tree but never in its text.
 
     None -> NULL    bool -> BOOLEAN    int -> INTEGER    float, Decimal -> DOUBLE    str -> STRING    bytes -> BLOB
     datetime with a zone, numpy.datetime64 -> TIME in ticks
@@ -7,7 +7,7 @@
 
 The text of a bound literal, which appears in column names, is the value as a user would type it in SQL.
 
-Thread-safe, because cached templates are replaced and never changed.
+Thread-safe, because a cached template is never changed, only replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class ParameterBinder:
-    """Binds values to statements of an instance whose time unit has `ticks_per_second`."""
+    """Binds values to statements of an instance whose time unit is 1 / `ticks_per_second` seconds."""
 
     def __init__(self, ticks_per_second: int = MILLISECOND_TICKS) -> None:
         self._ticks_per_second = ticks_per_second
@@ -100,7 +100,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a base class of the value's type, or for a NumPy scalar, or None if neither exists."""
+    """Return the conversion for a base class of the value's type, or for a NumPy scalar; None if there is neither."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():

@@ -7,14 +7,14 @@ r"""The statement cache: turns texts of known shapes into statements without a p
 
 If the shape of a text is known, its cost is a regular-expression scan, one node per literal and path, and a rebuild of
 the nodes above these: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression`
-node of the tree are ever replaced. Durations, dates, names, keywords and everything else that determines the tree's
-form are part of the key. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains them as
-written. Statements with a password are not cached.
+node of the tree are ever replaced. The key contains durations, dates, names, keywords and everything else that
+determines the form of the tree. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains
+them as written. Statements with a password are not cached.
 
 Invariant: `get(text)` equals `parse(text)`, including errors (tests compare them). Errors are not cached. Memory: at
 most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
 
-Thread-safe. Only storing takes a lock; a look-up does not.
+Thread-safe. An entry is stored under a lock; a look-up takes no lock.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class RecentMap(Generic[_Key, _Value]):
 
 
 class _Template(msgspec.Struct, frozen=True):
-    """The template of one shape's statements.
+    """The template of all statements that have one shape.
 
-    For each hole, `holes` has the ordinal of the literal or path among the tokens taken out, and the sign before it.
-    `written` has the ordinals of the tokens that the plan cache's key contains as written.
+    For each hole, `holes` has the ordinal of its literal or path among the tokens that were taken out, and the sign
+    before it. `written` has the ordinals of the tokens that the plan cache's key contains as written.
     """
 
     parsed: Parsed
@@ -92,7 +92,7 @@ class _Template(msgspec.Struct, frozen=True):
     rebuild: Rebuild | None
 
 
-#: A stripped text, the ordinals of the fixed tokens among all tokens taken out of the text, and the fixed tokens.
+#: A stripped text, the fixed tokens, and their ordinals among all tokens that were taken out of the text.
 _Shape = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 

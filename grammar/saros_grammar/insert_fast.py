@@ -1,4 +1,4 @@
-"""INSERT ... VALUES without ANTLR: two regular expressions instead of a parser, about a hundred times as fast.
+"""INSERT ... VALUES without ANTLR: two regular expressions replace the parser and are about a hundred times as fast.
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
@@ -18,7 +18,7 @@ from functools import lru_cache
 from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
-#: Longer texts are left to the parser, which refuses them. Data of this size belongs in a columnar insert.
+#: The fast path leaves longer texts to the parser, which refuses them. Data of this size belongs in a columnar insert.
 INSERT_CHARACTERS_MAX = 16_000_000
 
 #: The number of widths for which the row pattern is cached.

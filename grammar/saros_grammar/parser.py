@@ -1,7 +1,6 @@
 """Turns text into a statement. `insert_fast` parses INSERT ... VALUES with plain values, and ANTLR everything else.
 
-Loading ANTLR and its tables takes longer than a small program runs, so they are loaded for the first text that needs
-them.
+Loading ANTLR and its tables takes longer than a small program runs. So they are loaded only when a text needs them.
 
 Thread-safe.
 """

@@ -18,7 +18,7 @@ _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | _LISTS
 
 
 def is_non_query(text: str) -> bool:
-    """Return whether the text is a statement that returns no rows, or writes.
+    """Return whether the text is a statement that returns no rows or that writes.
 
     Texts that do not parse and unsupported statements give False, because the database refuses them itself.
     """
@@ -44,7 +44,10 @@ def check_condition(condition: str) -> None:
 
 
 def _moved(error: ParseError, condition: str, before: int) -> ParseError:
-    """Return the error with its place in the condition. A place after the condition becomes the condition's end."""
+    """Return the error with its place in the condition.
+
+    If the place is after the condition, the error gets the condition's end as its place.
+    """
     lines = condition.split("\n")
     line = min(error.line, len(lines))
     column = error.column - (before if line == 1 else 0)

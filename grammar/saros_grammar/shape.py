@@ -4,12 +4,12 @@
 
 (`~` stands for the character U+0000. A text that contains this character has no shape.) One regular expression finds
 the strings, the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and
-stars; other names, durations, dates, blobs and comments stay as they are. The expression never gives a token another
-kind than the lexer does, but may find fewer literals and paths than the lexer. This is always safe, since any text that
-does not match a literal or path node of the tree stays part of the key (`StatementCache`).
+stars; other names, durations, dates, blobs and comments stay as they are. The expression gives each token the same kind
+as the lexer, but may find fewer literals and paths than the lexer. This is always safe, since any text that does not
+match a literal or path node of the tree stays part of the key (`StatementCache`).
 
-Replacing a path cannot change the form of the tree, because each word after a dot is the name of a node. Characters
-that would make the last node another token end the match (`x'00'`, `a${1}`).
+If a path is replaced by another path, the tree keeps its form, because each word after a dot is the name of a node.
+Characters that would make the last node another token end the match (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -75,7 +75,7 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """Return the stripped text with the tokens at `ordinals` put back, so that they become part of the key."""
+    """Return the stripped text, with the tokens at `ordinals` in their places, so that they become part of the key."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))

@@ -43,7 +43,7 @@ def topics() -> list[str]:
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Return lines that explain the statements that begin with the words of `topic`, ignoring case.
+    """Return the lines that explain each statement that begins with the words of `topic` (case is ignored).
 
     If no statement begins with these words, the clauses of SELECT that begin with them are explained.
     """
@@ -58,7 +58,7 @@ def syntax_of(topic: str) -> list[str]:
 
 
 def _is_about(line: str, words: Sequence[str]) -> bool:
-    """Return whether the line contains the words in this order, and can begin with the first word."""
+    """Return whether the line contains the words in this order and can begin with the first of them."""
     rest = iter(re.findall(r"\w+", line))
     return bool(words) and words[0] in _first_words(line) and all(word in rest for word in words)
 

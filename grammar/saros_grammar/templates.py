@@ -1,7 +1,7 @@
 """Statement templates: trees with holes, which are rebuilt with other values in the holes.
 
-A template consists of nested functions, one for each node between the root and a hole; all other nodes are shared
-between the trees. Building a statement costs about a microsecond per function.
+A template consists of nested functions, one for each node between the root and a hole. All trees share all other nodes.
+Building a statement costs about a microsecond per function.
 
 Pure: any thread.
 """
@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
-#: Types without holes. They are checked first because most fields have them; only nodes and tuples of nodes have holes.
+#: Types without holes. These types are checked first because most fields have them. Only nodes and tuples of nodes have
+#: holes.
 _PLAIN = (str, int, float, NoneType)
 
 #: Builds a node from the values of the holes.

@@ -1,8 +1,8 @@
 """Find the words that may follow the beginning of a statement, for completion.
 
 The parser's transition network (ATN) is run like a nondeterministic automaton. A configuration is a transition that
-reads a token, with the stack of rules to return to. All configurations advance together with each token. After the last
-token, the set of configurations contains every token that some parse of the text could read next. The grammar needs one
+reads a token, together with the stack of rules to return to. Each token advances all configurations. After the last
+token, the transitions of all configurations read exactly the tokens that may follow the text. The grammar needs one
 token of lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes
 milliseconds.
 
@@ -51,7 +51,10 @@ _Reading = tuple[Any, int, _Frame | None]
 
 
 def expected_after(text: str) -> Expected:
-    """Return the ways to continue `text`, whose last word is complete. They are empty if no statement begins so."""
+    """Return the ways to continue `text`, whose last word is complete.
+
+    There are none if no statement begins with `text`.
+    """
     frames: dict[tuple[Any, _Frame | None], _Frame] = {}
     reading = _closure([(Sql.atn.ruleToStartState[Sql.RULE_singleStatement], None)], frames)
     for token in tokens_of(text).tokens:

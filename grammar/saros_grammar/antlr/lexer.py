@@ -1,8 +1,9 @@
-"""The lexer: one pass of a regular expression, or ANTLR's lexer if the expression might give another result.
+"""The lexer: one pass of a regular expression, or ANTLR's lexer if the two might give different tokens.
 
 The regular expression handles ASCII texts without comments, target names (`${1}`), or numbers whose end is ambiguous;
-any other text goes to ANTLR's lexer as a whole. The tokens are therefore the same as ANTLR's (tests compare them), but
-are found in a tenth of the time. They have no lines and columns, so ANTLR reads the text again to report an error.
+any other text goes to ANTLR's lexer as a whole. So the tokens are the same as those of ANTLR (tests compare them), but
+are found in a tenth of the time. These tokens have no lines and columns, so ANTLR reads the text a second time to
+report an error.
 
 Thread-safe.
 """
@@ -88,7 +89,7 @@ def exact_tokens_of(text: str) -> CommonTokenStream:
 
 
 def _match_tokens(text: str) -> list[Any] | None:
-    """Return the tokens, or None if some part of the text does not match the regular expression."""
+    """Return the tokens, or None if any part of the text does not match the regular expression."""
     tokens: list[Any] = []
     at = 0
     while at < len(text):

@@ -1,8 +1,8 @@
 """Syntax errors: turn ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
 
 `MistakeListener` raises at the first error, so ANTLR's recovery never runs. The expected tokens come from the parser's
-state. If prediction failed in the lookahead, they come from the states in which prediction failed. The many tokens that
-may be a name are reported as "a name".
+state. If the prediction of an alternative failed, they come from the states in which it failed. If a name is expected,
+"a name" replaces the many tokens that may be one.
 
 One listener per parse.
 """
@@ -98,7 +98,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _grouped_column(parser: Any) -> Any:
-    """Return the token of a GROUP BY item that is a column instead of a window's name, or None for other errors."""
+    """Return the token of a GROUP BY item that is a column and not the name of a window, or None for other errors."""
     context = parser._ctx  # noqa: SLF001  # the runtime has no other way to get the rule in progress
     if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
         return None
@@ -140,8 +140,8 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 def _closest_keyword(token: Any) -> str | None:
     """Return the keyword that a misspelt word resembles, or None if no keyword is similar.
 
-    A keyword with the same letters in another order is preferred, then a keyword that ends in the word, then the most
-    similar keyword.
+    The first choice is a keyword with the same letters in another order, the second a keyword that ends in the word,
+    and the last the most similar keyword.
     """
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None

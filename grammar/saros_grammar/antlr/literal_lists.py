@@ -1,7 +1,7 @@
 """Let long lists of literals, such as `s in (1, 2, ..., 10000)`, bypass the parser.
 
-The parser gets a stream of tokens with only the first item of such a list. The builder makes the literals of the other
-items directly from their tokens. This takes a tenth of the time. If the supposed list is something else (arguments of a
+The parser gets a stream of tokens with only the first item of such a list. The builder makes the literals of all other
+items directly from the tokens. This takes a tenth of the time. If the supposed list is something else (arguments of a
 function named `in`), or if there is any error, the whole text is parsed by ANTLR.
 
 Pure: any thread.
@@ -23,7 +23,7 @@ _NUMBERS = (Sql.INTEGER, Sql.DECIMAL)
 _QUOTED = (Sql.STRING, Sql.DATETIME, Sql.BLOB)
 _SIGNS = {Sql.MINUS: "-", Sql.PLUS: "+"}
 
-#: A literal's token, and the sign before the token, or "" without a sign.
+#: A literal's token, and the sign before the token, or "" if there is no sign.
 Item = tuple[Any, str]
 #: The items of each list except the first item, by the offset in the text at which the first item begins.
 Runs = Mapping[int, Sequence[Item]]
@@ -31,7 +31,10 @@ EMPTY: Runs = MappingProxyType({})
 
 
 def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None:
-    """Return the tokens with only the first item of each long list, and the other items, or None without long lists."""
+    """Return the tokens with only the first item of each long list, and the other items.
+
+    Return None without long lists.
+    """
     seen = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
     runs: dict[int, list[Item]] = {}
     kept: list[Any] = []
@@ -52,7 +55,10 @@ def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None
 
 
 def _items(tokens: Sequence[Any], at: int) -> tuple[list[int], list[Item]]:
-    """Return the index after each item of the list at `at`, and the items, or nothing if not all items are literals."""
+    """Return the index after each item of the list at `at`, and the items.
+
+    Return nothing unless all items are literals.
+    """
     ends: list[int] = []
     items: list[Item] = []
     while True:

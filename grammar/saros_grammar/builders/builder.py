@@ -5,8 +5,8 @@
     templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`,
     user-defined functions and triggers to `extension_builder`.
 
-If a statement parses but is not supported, the result is `NotSupported(what)`. Errors that the grammar does not catch
-(a repeated clause, a row of the wrong width) raise ParseError with their place.
+If a statement parses but is not supported, the result is `NotSupported(what)`. A mistake that the grammar allows (a
+repeated clause, a row of the wrong width) raises a ParseError with its place.
 
 Each statement has its builder, which uses neither threads nor the schema. Parse-tree contexts are generated code
 without types, so they are `Any` here.
@@ -34,13 +34,13 @@ from saros_grammar.syntax.ast import Expression, Literal, NotSupported, Paramete
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import duration_literal, named_literal, unquote_name, unquote_string
 
-#: The settings of a database. Each has an error message for a value that is not an integer.
+#: The settings of a database. Each clause has an error message for a value that is not an integer.
 _SETTINGS = {
     "ttl": "a TTL is a number of milliseconds",
     "schema_region_group_num": "the value is a number of groups",
     "data_region_group_num": "the value is a number of groups",
 }
-#: The replacements for database settings that only IoTDB has; each text completes the error message.
+#: For each database setting that only IoTDB has, the replacement in Saros, as the end of an error message.
 _INSTEAD = {
     "schema_replication_factor": ": all databases have the cluster's number of replicas",
     "data_replication_factor": ": all databases have the cluster's number of replicas",
@@ -49,7 +49,7 @@ _INSTEAD = {
 _BOOLEANS = ("true", "false")
 #: The caches that CLEAR CACHE accepts. The statement always clears all caches.
 _CACHES = ("all", "query", "schema", "auth")
-#: The modes of SET SYSTEM: true for read-only. Older scripts use WRITABLE.
+#: The modes of SET SYSTEM; the value is true for read-only. Older scripts use WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
 #: The build functions of entire areas, keyed by the name of the rule or of its alternative.
 _BUILDERS = {
@@ -419,7 +419,7 @@ class StatementBuilder:
         return ast.CreateToken(self._principal(context.id_), self._own_or(context.user), self._expiry(context))
 
     def _expiry(self, context: Any) -> Expression | None:
-        """Return the time after EXPIRES, if any."""
+        """Return the time after EXPIRES, or None if there is no EXPIRES."""
         if context.span is not None:
             span = self._expressions.literal(context.span, duration_literal, context.span.text)
             return ast.Binary(ast.BinaryOperator.ADD, ast.Call("now", ()), span)
@@ -432,7 +432,7 @@ class StatementBuilder:
         return ast.ShowTokens(self._own_or(context.user))
 
     def _own_or(self, context: Any) -> str | None:
-        """Return the user that a statement names, if any."""
+        """Return the user that a statement names, or None if it names no user."""
         return None if context is None else self._principal(context)
 
     def _grantee(self, context: Any) -> ast.Principal:

@@ -29,7 +29,7 @@ class _Options:
         self._at = 0
 
     def word(self, wanted: str) -> bool:
-        """Read the next word if it is `wanted`, and return whether it was."""
+        """Read the next word if it is `wanted`, and return whether it was that word."""
         if self._at < len(self._tokens) and self._tokens[self._at].text.lower() == wanted:
             self._at += 1
             return True

@@ -8,7 +8,7 @@ The grammar yields a flat chain `operand (operator operand)*`; this module build
 
 `!` binds tightest, as in IoTDB. The word NOT binds less tightly than comparisons: `NOT a > 1` means `NOT (a > 1)`,
 while IoTDB reads `(NOT a) > 1` and refuses it because of its types. A minus directly before a number belongs to the
-number. `1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
+number. After a time and a sign (`now() - 1h`, `1704067200000 + 1h`), `1h` is a duration. Elsewhere, it is a series.
 
 `slots` lists every literal made from one token and every absolute path, with its place in the text. The statement cache
 replaces these literals and paths. Parse-tree contexts are generated code without types, so they are `Any` here.
@@ -60,7 +60,7 @@ from saros_grammar.syntax.literals import (
     unquote_string,
 )
 
-#: The maximum height of an expression's tree, which all later stages walk recursively.
+#: The maximum height of the tree of an expression; all later stages walk the tree recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
 TOO_DEEP = f"the expression is too deep: at most {EXPRESSION_HEIGHT_MAX} operators may depend on each other"
 
@@ -148,7 +148,7 @@ class ExpressionBuilder:
             raise self.error(context, TOO_DEEP)
 
     def _climb(self, left: Expression, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Extend `left` by the links starting at `index` that bind at least as tightly as `minimum`.
+        """Extend `left` by those of the links from `index` on that bind at least as tightly as `minimum`.
 
         Returns the expression and the index of the first link that it does not contain.
         """
@@ -246,7 +246,7 @@ class ExpressionBuilder:
         return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:
-        """Return the character of ESCAPE, which only LIKE takes, or None if there is no ESCAPE."""
+        """Return the character of ESCAPE, which may only follow LIKE, or None if there is no ESCAPE."""
         if link.escape is None:
             return None
         if link.operator.type != Sql.LIKE:
@@ -257,7 +257,10 @@ class ExpressionBuilder:
         return character
 
     def _shift(self, left: Expression, link: Any, right: Expression) -> Expression:
-        """Return the right operand of + or -. It becomes a duration if it can be one and the left operand is a time."""
+        """Return the right operand of + or -.
+
+        The operand becomes a duration if it can be one and the left operand is a time.
+        """
         if not isinstance(right, PathExpression) or not _is_time(left):
             return right
         operand = link.operand()

@@ -12,7 +12,7 @@ from saros_grammar.syntax.ast import Load, NotSupported
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import unquote_name, unquote_string
 
-#: For each option name of a version of IoTDB, the name that Saros uses.
+#: For each name of an option in a version of IoTDB, the name that Saros uses.
 _NAMES = {
     "sglevel": "level",
     "database-level": "level",

@@ -1,7 +1,7 @@
 """The builder of SELECT: items, clauses in any order, windows.
 
-VARIATION, CONDITION, SESSION, COUNT and TAGS are parsed as calls with any expressions as arguments; the functions of
-`_WINDOWS` check these.
+VARIATION, CONDITION, SESSION, COUNT and TAGS are parsed as calls with any expressions as arguments. The functions in
+`_WINDOWS` check the arguments.
 
 The functions get the ExpressionBuilder of one statement. Parse-tree contexts are generated code without types, so they
 are `Any` here.
@@ -42,7 +42,7 @@ from saros_grammar.syntax.ast import (
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
-#: The greatest number of a path's level that a statement may contain.
+#: The greatest level of a path that a statement may contain.
 LEVEL_MAX = 10_000
 
 _FILL_WORDS = {"previous": FillMethod.PREVIOUS, "linear": FillMethod.LINEAR}
@@ -114,7 +114,7 @@ def row_count(expressions: ExpressionBuilder, context: Any) -> Expression:
 
 
 def level(expressions: ExpressionBuilder, token: Any) -> int:
-    """Return a path level. Raises ParseError if it is greater than LEVEL_MAX."""
+    """Return a path level. Raises ParseError if the level is greater than LEVEL_MAX."""
     if len(token.text) > len(str(LEVEL_MAX)) or int(token.text) > LEVEL_MAX:
         raise expressions.error(token, f"level {token.text[:20]} is deeper than any path")
     return int(token.text)

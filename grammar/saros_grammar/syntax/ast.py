@@ -90,7 +90,7 @@ from saros_grammar.syntax.user_tree import (
     UserStatement,
 )
 
-#: Names defined in the other modules of this package and imported from here.
+#: The names that other modules of this package define and that are imported from here.
 __all__ = [
     "AbortChange",
     "AdmitNode",
@@ -161,7 +161,7 @@ __all__ = [
 
 
 class SelectItem(msgspec.Struct, frozen=True):
-    """One result column before wildcards are expanded; the alias is without back-quotes."""
+    """One result column before wildcards are expanded; the alias has no back-quotes."""
 
     expression: Expression
     alias: str | None = None
@@ -191,7 +191,7 @@ class GroupByVariation(msgspec.Struct, frozen=True):
 class GroupByCondition(msgspec.Struct, frozen=True):
     """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count).
 
-    A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without either, `keep` is None, which analysis refuses.
+    A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without `KEEP` and `n`, `keep` is None, which analysis refuses.
     """
 
     predicate: Expression
@@ -327,7 +327,7 @@ class CreateDatabase(msgspec.Struct, frozen=True):
 
 
 class AlterDatabase(msgspec.Struct, frozen=True):
-    """ALTER DATABASE path WITH TTL=milliseconds. The TTL is None if no setting of the statement has an effect."""
+    """ALTER DATABASE path WITH TTL=milliseconds. The TTL is None if none of the statement's settings has an effect."""
 
     path: PathExpression
     ttl: int | None
@@ -381,7 +381,10 @@ class ActivateTemplate(msgspec.Struct, frozen=True):
 
 
 class DeactivateTemplate(msgspec.Struct, frozen=True):
-    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns. Without a name, all templates in use there are deactivated."""
+    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns.
+
+    Without a name, all templates that the matching devices use are deactivated.
+    """
 
     name: str | None
     paths: tuple[PathExpression, ...]
@@ -396,7 +399,7 @@ TemplateStatement = (
 
 
 class CreateView(msgspec.Struct, frozen=True):
-    """CREATE VIEW targets AS sources. If `exists`, it is ALTER VIEW, which creates no new views.
+    """CREATE VIEW targets AS sources. If `exists` is true, the statement is ALTER VIEW, which creates no new views.
 
     `select` has only items and FROM paths. If the sources are paths, they are the items of `select`.
     """
@@ -597,7 +600,7 @@ def holds_password(statement: Statement) -> bool:
 
 
 class NotSupported(msgspec.Struct, frozen=True):
-    """A statement that is recognized but not supported; `what` names it in the error message."""
+    """A statement that the parser recognizes but Saros does not support; `what` names it in the error message."""
 
     what: str
 
@@ -649,7 +652,7 @@ class Parsed(msgspec.Struct, frozen=True):
     statement: Statement
     parameters: int
     shape: str
-    #: The literals that are not part of the shape, in text order. A plan cache binds them to a cached plan.
+    #: The literals that are not part of the shape, in text order. A plan cache binds these literals to a cached plan.
     literals: tuple[Literal, ...] = msgspec.field(default=())
     #: The text with masked passwords for logs and lists, or None if the text itself may be shown.
     redacted: str | None = None

@@ -11,7 +11,7 @@ SEMANTIC_ERROR = 701
 INVALID_PARAMETER = 2003
 STATEMENT_TOO_LARGE = 2006
 
-#: The maximum number of characters of a line that `caret` shows around the mistake.
+#: The maximum number of characters around the mistake that `caret` shows of a line.
 _CARET_WIDTH = 120
 
 
@@ -22,7 +22,7 @@ class SqlError(Exception):
 
 
 class ParseError(SqlError):
-    """The text is not a statement. `line` counts from 1, `column` from 0; `expected` is a few readable words."""
+    """The text is not a statement. `line` counts from 1, `column` from 0; `expected` has a few readable words."""
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class ParseError(SqlError):
         return f"line {self.line}, column {self.column + 1}: {self.message}"
 
     def caret(self) -> str:
-        """Return the line with the mistake, and a caret below the mistake. A long line is cut around the mistake."""
+        """Return the line with the mistake, and a caret below the mistake.
+
+        Of a long line, only the part around the mistake is shown.
+        """
         lines = self.text.split("\n")
         source = lines[self.line - 1].rstrip("\r") if self.line <= len(lines) else ""
         first = max(0, self.column - _CARET_WIDTH // 2) if len(source) > _CARET_WIDTH else 0

@@ -28,7 +28,7 @@ class PathExpression(msgspec.Struct, frozen=True):
 
     @property
     def has_wildcard(self) -> bool:
-        """True if a node is or contains an unquoted `*`."""
+        """True if any node is `*` or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         name = self.name.lower()
-        if name == "count_time":  # the argument stands for all series, which the name does not list
+        if name == "count_time":  # the argument stands for all series, and the name does not list them
             return "count_time(*)"
         parts = [str(a) for a in self.arguments]
         if self.attributes:
@@ -249,7 +249,7 @@ class Cast(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A searched CASE. The parser rewrites a simple CASE to equality tests, which IoTDB prints, too."""
+    """A searched CASE. The parser rewrites a simple CASE to equality tests. IoTDB also prints these tests."""
 
     whens: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None

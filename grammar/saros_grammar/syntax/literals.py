@@ -15,7 +15,7 @@ from saros_grammar.syntax.ast import Duration, Literal, LiteralKind
 #: An int64 has 19 digits and a double 17. A longer text is an error, because Python's int() takes quadratic time.
 NUMBER_CHARACTERS_MAX = 400
 
-#: Durations consist of int64 nanoseconds (up to 292 years), and of int32 months and days.
+#: A duration consists of an int64 of nanoseconds (up to 292 years), an int32 of months and an int32 of days.
 _NANOSECONDS_MAX = 2**63 - 1
 _CALENDAR_MAX = 2**31 - 1
 
@@ -37,7 +37,7 @@ _DURATION = re.compile(r"(?:[0-9]+(?:mo|cw|cd|ms|us|ns|[ywdhms]))+", re.IGNORECA
 _PLAIN_NAME = re.compile(r"\w+")
 _NUMBER_LIKE = re.compile(r"\d+(?:[eE]\d+)?")
 
-#: Names that are literals wherever a value is allowed.
+#: Names that denote literals wherever a value is allowed.
 _NAMED: dict[str, tuple[LiteralKind, bool | float | None]] = {
     "true": (LiteralKind.BOOLEAN, True),
     "false": (LiteralKind.BOOLEAN, False),
@@ -89,7 +89,10 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """Return the literal of a text in quotes of either kind, which are doubled inside. A backslash is not special."""
+    """Return the literal of a text in quotes of either kind; a quote inside the text is doubled.
+
+    A backslash is not special.
+    """
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
 
@@ -134,7 +137,7 @@ def unquote_name(text: str) -> str:
 
 
 def quote_name(content: str) -> str:
-    """Return a node's canonical text, which is back-quoted if it is no plain identifier or looks like a number."""
+    """Return a node's canonical text. It is back-quoted if it is no plain identifier, or if it looks like a number."""
     if _PLAIN_NAME.fullmatch(content) and not _NUMBER_LIKE.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"

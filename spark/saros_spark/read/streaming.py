@@ -18,8 +18,8 @@ from saros_spark.base.times import duration
 from saros_spark.read.scanning import Relation, Task
 from saros_storage.base.types import TIME_MIN
 
-#: The maximum number of halvings of a batch that is too large. After so much halving, even the range of int64 is a
-#: single tick.
+#: The maximum number of halvings of a batch that is too large. This number of halvings reduces even the range of int64
+#: to one tick.
 _HALVINGS_MAX = 64
 
 

@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A device in a file: the types of the requested series, the estimated rows, and the first and last time."""
+    """A device in a file: the types of the requested series, the estimated number of rows, the first and last time."""
 
     types: Mapping[str, DataType]
     rows: int
