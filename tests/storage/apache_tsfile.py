@@ -1,8 +1,9 @@
-"""Read or write TsFiles by Apache's implementation: `python apache_tsfile.py dump|write FILE X ...`.
+"""Read or write TsFiles with Apache's implementation: `python apache_tsfile.py dump|write FILE X ...`.
 
-This is a separate process, since Apache's implementation can crash. Several pairs of arguments are processed in turn.
-`dump FILE OUT` writes every series of a tree-model file as JSON: {device: {measurement: [[time, value], ...]}}; nulls
-are left out, and byte strings become lists of numbers. `write FILE SPEC` writes a file from the JSON in SPEC.
+This program runs in a separate process, since Apache's implementation can crash. If there are several pairs of
+arguments, they are processed in turn. `dump FILE OUT` writes every series of a tree-model file as JSON: {device:
+{measurement: [[time, value], ...]}}; nulls are left out, and byte strings become lists of numbers. `write FILE SPEC`
+writes a file from the JSON in SPEC.
 """
 
 import datetime as dt
@@ -13,7 +14,7 @@ import pyarrow as pa
 import tsfile
 from tsfile import TSDataType, TSEncoding
 
-#: Arrow type of the table model's fields, by TsFile's type id.
+#: The Arrow type of a field of the table model, by the type's id in TsFile.
 ARROW_TYPES = {0: pa.bool_(), 1: pa.int32(), 2: pa.int64(), 3: pa.float32(), 4: pa.float64(), 11: pa.string()}
 TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 

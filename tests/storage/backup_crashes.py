@@ -5,7 +5,7 @@ judge_backups     checks a folder of backups after a crash: it has the acknowled
                   each restores the store's state at all points that it covers; a further backup succeeds
 judge_restore     checks a restore after a crash: it is complete or has not begun, and can be repeated
 
-A story is a sequence of operations on the store, and of backups.
+A story is a sequence of steps, each of which is an operation on the store or a backup.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class History:
         BackupRun(Repository(BACKUPS, disk), source, self.clock, incremental=incremental).run()
 
     def compare(self, disk: CrashDisk, catalogs: Sequence[Catalog], context: object) -> None:
-        """Restore new catalogs to each point whose state is known, and compare the results with these states."""
+        """Restore each new catalog to every point whose state is known, and compare the result with that state."""
         before = 0
         for catalog in catalogs:
             known = encode_catalog(catalog)
@@ -101,13 +101,13 @@ class History:
 
 @dataclass(frozen=True)
 class BackUp:
-    """A step of a story that makes a backup."""
+    """A step of a story: it makes a backup."""
 
     incremental: bool
 
 
 Story = Sequence[Operation | BackUp]
-#: A story with full and incremental backups, which copy both files and parts of the log.
+#: A story with full and incremental backups; they copy files as well as parts of the log.
 STORY: Story = [
     write_rows("root.a.d1", range(30), 1),
     flush(),
@@ -135,7 +135,8 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
         except (StorageError, OSError) as error:
             if not disk.failed:
                 raise Wrong(f"a backup on a sound disk: {error!r}") from error
-            # The catalog of the failed backup may exist. `judge_backups` then checks it like that of a complete backup.
+            # The catalog of the failed backup may exist nevertheless. If so, `judge_backups` checks it like the catalog
+            # of a complete backup.
         else:
             acknowledged += 1
         disk.note = lambda count=acknowledged: count
@@ -145,7 +146,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
 def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: int, context: object) -> None:
     """Check a folder of backups after a crash.
 
-    It must have the `acknowledged` backups, and may have up to `begun` backups that had begun when the disk crashed.
+    It must have the `acknowledged` backups, and may also have up to `begun` backups that were running at the crash.
     """
     repository = Repository(BACKUPS, disk)
     try:
@@ -167,7 +168,7 @@ def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: i
 def judge_restore(
     history: History, source: CrashDisk, disk: CrashDisk, index: int, *, done: bool, context: str
 ) -> None:
-    """Check the target of a restore after a crash. With `done`, the restore had been acknowledged before."""
+    """Check the target of a restore after a crash. With `done`, the restore was acknowledged before the crash."""
     is_there = bool(disk.list(TARGET))
     if done and not is_there:
         raise Wrong(f"{context}: what was restored is not there")
@@ -182,9 +183,9 @@ def judge_restore(
 
 
 def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> Iterator[tuple[Picture, str, CrashDisk]]:
-    """Yield the distinct disks that crashes at the disk's pictures may leave.
+    """Yield each distinct disk that a crash at one of the disk's pictures may leave.
 
-    Every `one_of`th picture is tried, from the `start`th on, and every `one_of`th crash of these pictures.
+    Only every `one_of`th picture is tried, beginning with number `start`, and only every `one_of`th of their crashes.
     """
     seen = set()
     for picture in [*disk.pictures[start::one_of], disk.picture()]:
@@ -211,7 +212,7 @@ def crash_backups(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
-    """Crash at each operation of two restores: to a point in the middle of the history, and to its last point."""
+    """Crash at each operation of two restores: one to a point in the middle of the history, one to its last point."""
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     for index in _points(history, source):
@@ -227,7 +228,7 @@ def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def _points(history: History, disk: CrashDisk) -> list[int]:
-    """Return the index of the newest backup, and that of an entry after the oldest backup if the log has one."""
+    """Return the index of the newest backup, and the index of an entry after the oldest backup if the log has any."""
     first, *others = Repository(BACKUPS, disk).catalogs()
     last = (others or [first])[-1]
     end = min((load for load in history.loads if load > first.reached), default=last.reached)

@@ -1,13 +1,13 @@
-"""Mutated files of a data folder: a store that reads such a file must report it or return the right data.
+"""Damaged files of a data folder: a store that reads such a file must report the damage or return the right data.
 
     flip      some bits                 cut       the end, or a part of the middle
     fill      a block of one byte       splice    a part of the file in another place, or of another file
     count     a number that is huge, small or negative in place of 4 or 8 bytes
     bomb      a text of JSON that is very deep or very long, in place of a part
 
-`attack` reads mutated files as the store does. It raises NotSurvived if the read raises another exception than
-CorruptFile, UnsupportedFile or StorageError 2015 (a newer format), returns a wrong value although the format has a
-checksum, takes more than a second, or takes too much memory.
+The function `attack` reads damaged files as the store does. It raises NotSurvived if a read raises any exception but
+CorruptFile, UnsupportedFile or StorageError 2015 (a newer format), if it returns a wrong value although the format has
+a checksum, or if it takes more than a second or too much memory.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0
-#: The memory that a read of a file may take. It is large, since a damaged header of a page may announce 16 M rows of 8
-#: bytes.
+#: The memory that a read of a file may take. The limit is large, since the damaged header of a page may announce 16 M
+#: rows of 8 bytes.
 MEMORY_BYTES_MAX = 512 << 20
 _NEWER = 2015
 
 
 class NotSurvived(AssertionError):
-    """A bad file had a forbidden effect."""
+    """Reading a bad file had a forbidden effect."""
 
 
 # ---------------------------------------------------------------------- mutations
@@ -83,7 +83,7 @@ def _count(chance: Random, data: bytearray, other: bytes) -> None:
 
 
 def _count_as_text(chance: Random, data: bytearray, other: bytes) -> None:
-    """Replace a run of digits by an extreme number."""
+    """Replace a sequence of digits by an extreme number."""
     digits = [n for n, byte in enumerate(data) if 48 <= byte < 58]
     if not digits:
         _count(chance, data, other)
@@ -109,7 +109,10 @@ Read = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file, with samples. `is_right` compares the results of reading a mutated file and the original."""
+    """A kind of file, with samples.
+
+    The function `is_right` compares the result of reading a damaged file with the result of reading the original.
+    """
 
     name: str
     samples: tuple[bytes, ...]
@@ -118,7 +121,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """Return all kinds of files, with samples that a store writes."""
+    """Return all kinds of files, each with samples that a store has written."""
     disk = CrashDisk()
     store = open_store(disk, OPTIONS)
     for number in range(4):
@@ -145,7 +148,7 @@ def kinds() -> list[Kind]:
 
 
 def _is_anything(found: object, whole: object) -> bool:
-    """Accept any result, since a file of this kind has no checksum; the checksum in the manifest detects changes."""
+    """Accept any result, since the checksum that detects changes of such a file is in the manifest, not in the file."""
     return True
 
 
@@ -206,7 +209,7 @@ def _is_first_part(found: object, whole: object) -> bool:
 
 @dataclass
 class Survivals:
-    """The numbers of files that were read and that were refused, by kind, and the slowest and largest reads."""
+    """For each kind, the numbers of files that were read and refused; also the slowest and the largest read."""
 
     files: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -215,7 +218,7 @@ class Survivals:
 
 
 def attack(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Draw `count` mutated files from a seed, and read them. Raises NotSurvived."""
+    """Read `count` damaged files, which are drawn from a seed. Raises NotSurvived."""
     for number in range(seed * count, (seed + 1) * count):
         chance = Random(number)
         kind = kinds[number % len(kinds)]
@@ -250,7 +253,7 @@ def _try(kind: Kind, sample: bytes, data: bytes, name: str, found: Survivals) ->
 
 
 def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Do the same as `attack`, but also measure the peak of allocated memory, which is slower."""
+    """Do the same as `attack`, but more slowly, since the peak of allocated memory is also measured."""
     tracemalloc.start()
     try:
         for number in range(count):
@@ -266,9 +269,9 @@ def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Surv
 
 
 def see_damage() -> int:
-    """Damage each byte of a log whose records were fsynced one by one.
+    """Damage each byte of a log in turn; the log's records were fsynced one by one.
 
-    Raises NotSurvived if damage before the last record is not reported.
+    Raises NotSurvived if a byte before the last record is damaged, and the damage is not reported.
     """
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())

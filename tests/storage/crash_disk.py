@@ -11,13 +11,13 @@ restart may find:
     blocks    some of the unsynced blocks had reached the disk: all sets of few blocks; of many blocks each single one,
               all but each one, and some random sets
 
-Each state except the first is combined with every prefix of the renames and removals since their folder was fsynced,
-and with all of these changes except one.
+Renames and removals that no fsync of their folder has made durable may be lost, too: each state except the first is
+tried with every prefix of these changes, and with all of them except one.
 
-The `fails_at`th operation fails like a bad or full disk: a write stores half of its bytes, and the data of a failed
-sync never becomes durable.
+Operation number `fails_at` fails like an operation on a bad or full disk: a write stores half of its bytes, and the
+data of a failed sync never becomes durable.
 
-Operations of several threads are serialized.
+If several threads use the disk, their operations are executed one after the other.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from disk_model import DiskModel, Folder, Inode, Node
 #: The longest tail of zeros. A longer tail would have the same effect, since the segments of the tests are shorter.
 _ZEROS_MAX = 600
 _TEARS = (0.0, 0.15, 0.35, 0.55, 0.8, 1.0)
-#: The size of a block: smaller than on any real disk, so that the small files of tests have many blocks.
+#: The size of a block. Blocks are smaller than on any real disk, so even the small files of tests have many.
 BLOCK_BYTES = 64
-#: Of up to `_BLOCKS_MAX` blocks all sets are tried; of more blocks, `_SETS` random sets are tried.
+#: All sets of unsynced blocks are tried if there are at most `_BLOCKS_MAX` blocks, otherwise `_SETS` random sets.
 _BLOCKS_MAX = 4
 _SETS = 8
 
 
 @dataclass(slots=True)
 class Picture:
-    """The disk after an operation, and the test's note at that moment."""
+    """The disk after an operation, with the note (any value that the test wants back) of that moment."""
 
     operation: str
     disk: DiskModel
@@ -53,7 +53,7 @@ class Picture:
     def crashes(
         self, block_bytes: int = BLOCK_BYTES, tears: Sequence[float] = _TEARS
     ) -> Iterator[tuple[str, CrashDisk]]:
-        """Yield the disks that a restart may find, each once, with the kind of crash."""
+        """Yield each disk that a restart may find, only once, with the kind of the crash."""
         yield "process", CrashDisk(self)
         seen = set()
         for lost in self._lost_moves():
@@ -103,7 +103,7 @@ def _with_blocks(inodes: dict[str, Inode], block_bytes: int) -> Iterator[tuple[s
 
 
 def _sets(count: int) -> list[tuple[int, ...]]:
-    """Return the sets of blocks that reached the disk."""
+    """Return the possible sets of the blocks that reached the disk."""
     every = range(count)
     if count <= _BLOCKS_MAX:
         return [kept for size in every for kept in combinations(every, size + 1)]
@@ -138,7 +138,7 @@ class CrashFile:
     def sync(self) -> None:
         with self._disk.operation("sync", f"sync {self._path}") as failure:
             if failure:
-                self._inode.dirty = ()  # the kernel may mark pages clean after a failed fsync
+                self._inode.dirty = ()  # the kernel may mark pages as clean although the fsync failed
             self._inode.sync()
             self._disk.syncs += 1
 
@@ -147,21 +147,24 @@ class CrashFile:
 
 
 class CrashDisk(DiskModel):
-    """A disk that keeps pictures and can fail. Implements `saros_storage.io.disk.Disk`."""
+    """A disk that keeps pictures of its states, and whose operations can fail.
+
+    Implements `saros_storage.io.disk.Disk`.
+    """
 
     def __init__(self, picture: Picture | None = None) -> None:
         super().__init__()
         if picture is not None:
             self.become_copy(picture.disk)
         self._lock = threading.Lock()
-        #: The pictures taken after operations, with the test's notes.
+        #: One picture for each operation, taken afterwards, with the test's note.
         self.pictures: list[Picture] = []
         self.keeps_pictures = False
         self.note: Callable[[], object] = lambda: None
         self.syncs = 0
         self.operations = 0
-        #: The number of the first failing operation, and the errno. `fails_for` is the number of operations that fail;
-        #: if `is_full`, all writes fail because the disk is full.
+        #: The number of the first operation that fails, and the errno of the failure. The field `fails_for` is the
+        #: number of operations that fail; with `is_full`, all writes fail because the disk is full.
         self.fails_at: tuple[int, int] | None = None
         self.fails_for = 1
         self.is_full = False
@@ -184,14 +187,17 @@ class CrashDisk(DiskModel):
         return CrashDisk.of(files, frozenset(durable.keys() - files.keys()))
 
     def picture(self) -> Picture:
-        """Return a picture of the disk."""
+        """Return a picture of the disk's current state."""
         return Picture("now", DiskModel().become_copy(self), self.note())
 
     # ------------------------------------------------------------------ operations
 
     @contextmanager
     def operation(self, kind: str, text: str) -> Iterator[int]:
-        """Run an operation in this context. The context yields 0, or the errno if the operation must fail half-way."""
+        """Execute an operation within this context.
+
+        The context yields 0, or the errno if the operation must fail half-way.
+        """
         with self._lock:
             failure = self._failure_of(kind)
             yield failure

@@ -1,11 +1,11 @@
-"""Files and MemTables made of Python values, for tests of readers.
+"""Fake files and MemTables, which are made of Python values, for tests of readers.
 
     FakeTsFile   chunks of pages of rows, exactly as a test gives them; statistics are computed in plain Python
     FakeMemory   rows
     write_real   writes the same rows as a TsFile, whose writer chooses the pages
 
-A non-aligned device has chunks per measurement; an aligned device has chunks of rows with all columns. `reads` and
-`openings` record the calls of a fake.
+Each measurement of a non-aligned device has separate chunks; the chunks of an aligned device have rows of all columns.
+The fields `reads` and `openings` of a fake record its calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, S
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: The key for the chunks of an aligned device.
+#: The key under which an aligned device has its chunks.
 ROWS = ""
 
 
@@ -60,7 +60,7 @@ def statistics_of(type_: DataType, points: Sequence[tuple[int, Scalar]]) -> Stat
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Concatenate parts, which all have the same columns."""
+    """Concatenate parts, all of which have the same columns."""
     columns = {
         name: (type_, tuple(v for part in parts for v in part.columns[name][1]))
         for name, (type_, _) in parts[0].columns.items()
@@ -72,14 +72,18 @@ Chunks = Sequence[Sequence[Rows]]
 
 
 class FakeTsFile:
-    """Implements `TsFileAccess` for one device. `chunks` has lists of pages by measurement, or under `ROWS`."""
+    """Implements `TsFileAccess` for one device.
+
+    The keys of `chunks` are measurements, or only `ROWS` if the device is aligned.
+    """
 
     def __init__(self, path: str, device: str, chunks: Mapping[str, Chunks]) -> None:
         self._path = path
         self._device = device
         self._chunks = chunks
         self.aligned = ROWS in chunks
-        #: The arguments of each call of `read`: measurements, chunk, first page, and the page after the last one.
+        #: The arguments of each call of `read`: the measurements, the chunk, its first page, and the page after its
+        #: last one.
         self.reads: list[tuple[tuple[str, ...], int, int, int]] = []
         #: How often `pages` was called.
         self.openings = 0
@@ -151,7 +155,7 @@ class FakeTsFile:
         return self._chunks[measurement][chunk]
 
     def source(self, version: int) -> FileSource:
-        """Return the file as a source of a partition."""
+        """Return this file as one of the sources of a partition."""
         return source_of(self, self._chunks, self._device, version)
 
 
@@ -167,7 +171,7 @@ def _index(name: str, chunks: Sequence[Rows]) -> SeriesIndex:
 
 
 def write_real(path: str, device: str, chunks: Mapping[str, Chunks], page_rows: int) -> TsFileReader:
-    """Write the chunks as a TsFile with `page_rows` rows in each page, regardless of the pages of `chunks`."""
+    """Write the chunks as a TsFile with `page_rows` rows in each page, whatever the sizes of the pages in `chunks`."""
     file = LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     writer = TsFileWriter(file, page_rows=page_rows)
     for name, parts in sorted(chunks.items()):

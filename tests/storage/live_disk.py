@@ -1,7 +1,7 @@
-"""The disk of a running store while another process reads it. The store's operations happen between reads.
+"""The disk of a running store while another process reads it.
 
-The number of operations between two reads is random. A read of a part of a file is not atomic: the end of the part may
-be newer than its beginning.
+The store's operations happen between the reads of that process. The number of operations between two reads is random.
+Reads are not atomic: if a read returns several bytes of a file, the last of them may be newer than the first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from storage.store_model import State
 
 
 class LiveDisk(CrashDisk):
-    """A disk that replays recorded pictures, from the `start`th on, as it is read. A write to it fails the test."""
+    """A disk that shows recorded pictures one after the other as it is read, beginning with number `start`.
+
+    A write to it fails the test.
+    """
 
     def __init__(self, pictures: Sequence[tuple[Picture, Note]], start: int, chance: Random) -> None:
         super().__init__()
@@ -34,7 +37,7 @@ class LiveDisk(CrashDisk):
 
     @property
     def allowed(self) -> list[State]:
-        """Return the states that the store may have had since the first read."""
+        """Return every state that the store may have had at some moment since the first read."""
         notes = [note for _, note in self._told[self._first : self._at + 1]]
         return [state for note in notes for state in note.states[note.acknowledged :]]
 

@@ -4,14 +4,15 @@
     cut         the shutdown ioctl: from now on nothing reaches the image, and every call on the file system fails
     restore     unmount, mount (the kernel replays the journal), unmount, check, mount again
 
-Cuts differ in the fate of data that is still in memory:
+There are three kinds of cuts, which differ in the fate of the data that is still in memory:
 
     DROP_LOG      the journal and the files' data are lost, as in a power cut
     WRITE_LOG     the journal is written first, the files' data is not: names and sizes are newer than contents
     WRITE_ALL     everything is written first, so nothing is lost
 
-It needs root, loop devices, and the tools of the file system; `why_unavailable` names what is missing. Only one thread
-may use it. When that thread calls `restore`, no process may have a file open below the mount point.
+The process must be root, and needs loop devices and the tools of the file system; `why_unavailable` names what is
+missing. Only one thread may use it. When the thread calls `restore`, no process may have an open file below the mount
+point.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SHUTDOWN = 0x8004587D
 
 
 class Cut(IntEnum):
-    """The ways to shut down a file system. The values are flags of the ioctl."""
+    """The ways to shut down a file system. Their values are the flags of the ioctl."""
 
     WRITE_ALL = 0
     WRITE_LOG = 1
@@ -47,7 +48,7 @@ class Cut(IntEnum):
 class FileSystem:
     """The tools of a file system.
 
-    A new image is made with one of the options in `make`, and mounted with one of the options in `mount`.
+    To make a new image, one element of `make` is used; to mount it, one element of `mount`.
     """
 
     name: str
@@ -85,11 +86,11 @@ FILE_SYSTEMS = {
 
 
 class FileSystemDamaged(Exception):
-    """After the replay of the journal, the file system's check reports errors."""
+    """The check of the file system reports errors although the journal was replayed."""
 
 
 class LoopDisk:
-    """An image file with a file system, which is mounted at `root`."""
+    """An image file with a file system that is mounted at `root`."""
 
     def __init__(self, folder: Path, kind: FileSystem, mount_options: str) -> None:
         """See `loop_disk`, which makes them."""
@@ -107,7 +108,7 @@ class LoopDisk:
         self._mount()
 
     def cut(self, how: Cut) -> None:
-        """Cut the power. Calls that wait for the file system fail."""
+        """Cut the power. Calls that are waiting for the file system fail."""
         root = os.open(self.root, os.O_RDONLY)
         try:
             fcntl.ioctl(root, _SHUTDOWN, struct.pack("I", how))
@@ -125,11 +126,11 @@ class LoopDisk:
         self._mount()
 
     def unmount(self) -> None:
-        """Unmount; processes that were killed may take a moment to close their files."""
+        """Unmount, and wait for killed processes, which may take a moment to close their files."""
         wait_until(lambda: not self._is_mounted() or not _fails("umount", str(self.root)))
 
     def _is_mounted(self) -> bool:
-        """Return whether the kernel lists the mount: after a cut, the mount point itself may not be readable."""
+        """Return whether the kernel lists the mount, since the mount point itself may be unreadable after a cut."""
         mounts = Path("/proc/mounts").read_text().splitlines()
         return str(self.root) in [line.split(" ")[1] for line in mounts]
 
@@ -139,7 +140,7 @@ class LoopDisk:
 
 @contextmanager
 def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20) -> Iterator[LoopDisk]:
-    """Make a new file system of a kind, and unmount and remove it at the end of the context."""
+    """Make a new file system of a kind for this context; unmount and remove it at the end."""
     shared_memory = "/dev/shm"
     folder = Path(tempfile.mkdtemp(prefix="saros-power-", dir=shared_memory if os.path.isdir(shared_memory) else None))
     disk = LoopDisk(folder, FILE_SYSTEMS[kind], mount)
@@ -152,7 +153,7 @@ def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20)
 
 
 def why_unavailable(kind: str) -> str | None:
-    """Return the reason why this machine cannot make a `loop_disk` of a kind; None if it can."""
+    """Return why this machine cannot make a `loop_disk` of a kind; None if it can."""
     tools = FILE_SYSTEMS[kind]
     missing = [tool for tool in (tools.mkfs[0], tools.check[0], "mount", "umount") if shutil.which(tool) is None]
     if missing:
@@ -171,14 +172,14 @@ def why_unavailable(kind: str) -> str | None:
 
 
 def write_back_some(folder: Path, chance: float, position: float) -> None:
-    """Make the kernel write back a part of a file now, instead of at a time that the kernel chooses.
+    """Make the kernel write a part of a file to the disk now, instead of at a time of its choice.
 
-    `chance` and `position`, from 0 to 1, choose the file and the part.
+    The numbers `chance` and `position`, both from 0 to 1, choose the file and the part.
     """
     files = sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names)
     if not files:
         return
-    with suppress(OSError):  # the file was removed, or the power is off
+    with suppress(OSError):  # another thread removed the file, or the power is off
         file = os.open(files[int(chance * len(files))], os.O_RDONLY)
         try:
             start = int(position * os.fstat(file).st_size) & ~4095

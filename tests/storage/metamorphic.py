@@ -1,11 +1,13 @@
-"""Random operations on a store under random settings. All ways to read must give the same results as dictionaries.
+"""Random operations on a store under random settings.
+
+All ways to read the store must return the same data as dictionaries on which the same operations were run.
 
     settings     durability, sizes of segments, MemTables, pages, caches: drawn at each restart
     operations   `store_drawing.DRAWN`, and restarts: closed, killed, or a power cut
     plans        a time range forwards and backwards, in runs of any size; rows or statistics; bounds on values; the
                  latest points, of the current store and of a view that was opened some operations ago
 
-Everything is drawn from one seed. The message of a failure has the seed and the operations.
+A single seed determines all of this. If a test fails, the message contains the seed and the operations.
 """
 
 from __future__ import annotations
@@ -50,15 +52,15 @@ class Tally:
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
-    #: The number of groups of rows that were returned as aggregates of windows.
+    #: The number of returned groups of rows, each of which is the aggregate of a window.
     cells: int = 0
-    #: The number of series whose latest point was read, and the number of these points that were in the cache.
+    #: The number of series whose latest point was read, and how many of these points were in the cache.
     latest: int = 0
     latest_hits: int = 0
 
 
 class Metamorphic:
-    """A store whose operations and settings are drawn from a seed, and the dictionaries that it must equal."""
+    """A store whose operations and settings are drawn from a seed, and dictionaries with its expected content."""
 
     def __init__(self, seed: int, tally: Tally) -> None:
         self._seed = seed
@@ -68,13 +70,13 @@ class Metamorphic:
         self._options = self._draw_options()
         self._store = open_store(self._disk, self._options)
         self._state = State()
-        #: A view that stays open during operations, and its expected state.
+        #: A view that stays open during operations, and the state that it must show.
         self._held: tuple[LocalReadView, State] | None = None
         self._told: list[str] = [str(self._options)]
         tally.seeds += 1
 
     def run(self, count: int) -> None:
-        """Run `count` operations, and compare after each. Raises Wrong."""
+        """Run `count` operations, and compare the store with the dictionaries after each one. Raises Wrong."""
         try:
             self._run(count)
         finally:
@@ -177,7 +179,7 @@ class Metamorphic:
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to read some series of a device, and to check the result."""
+    """A way to read some series of a device and to check the result."""
 
     device: Device
     request: ScanRequest
@@ -202,7 +204,7 @@ class Plan:
         return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
 
     def problem(self, store: Store, tally: Tally) -> str | None:
-        """Return the difference from the expected result, or None if they are equal."""
+        """Return how the result differs from the expected one, or None if they are equal."""
         view = store.view()
         try:
             request = view._unexpired(self.request)
@@ -242,7 +244,7 @@ class Plan:
         return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
 
     def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
-        """Check rows: no row may be wrong, and only rows with a value out of bounds may be missing."""
+        """Check that no row is wrong, and that no row is missing unless one of its values is out of bounds."""
         needed = set().union(*(points.keys() for points in expected.values()))
         for bound in self.request.bounds:
             points = expected[self.request.measurements[bound.column]]
@@ -277,7 +279,7 @@ def _times_of(piece: Block | Summary, *, descending: bool) -> list[int]:
     return [piece.end, piece.start] if descending else [piece.start, piece.end]
 
 
-#: The count, first (time, value), last (time, value), minimum, maximum, and sum of a window.
+#: A window's count, first (time, value), last (time, value), minimum, maximum and sum.
 Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in ranks, tombstones, reading, TTL and rewriting. See `planting`."""
+"""Mistakes in ranks, tombstones, reads, TTL and rewritten files. See `planting`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from saros_storage.schema.ttl import Expiry
 
 @mutant(answers)
 def drops_the_rank_of_a_tombstone(plant):
-    """A tombstone also hides points that are written after the deletion."""
+    """A tombstone also hides the points that are written after the deletion."""
 
     def add(self, tombstone, index, add=Partition._add_tombstone):
         add(self, replace(tombstone, rank=Rank(tombstone.rank.generation, tombstone.rank.version + 1)), index)
@@ -109,7 +109,7 @@ def tombstones_spare_their_own_rank(plant):
 @mutant(bad)
 def believes_a_manifest_whatever_its_checksum(plant):
     class Anything(int):
-        """A number that equals every checksum."""
+        """A number that claims to be equal to every checksum."""
 
         __hash__ = int.__hash__
 
@@ -174,7 +174,7 @@ def drops_tombstones_that_other_files_need(plant):
 
 @mutant(answers)
 def a_merge_copies_chunks_of_which_something_is_deleted(plant):
-    """The merge also drops the tombstone, as if the deleted points had been left out."""
+    """The merge drops the tombstone without having left out the deleted points."""
 
     def lone_chunk(cluster, rows_min):
         chunk = cluster[0]

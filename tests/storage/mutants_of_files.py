@@ -1,4 +1,4 @@
-"""Mistakes in files, in manifests, and in the release of log entries whose data is in files. See `planting`."""
+"""Mistakes in files and manifests, and in the release of log entries once their data is in files. See `planting`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def writes_in_place(plant):
 
 
 class Unsynced:
-    """A disk that skips some syncs: those for which `spares` returns True."""
+    """A disk that skips each sync for which `spares` returns True."""
 
     def __init__(self, disk, spares):
         self._disk = disk

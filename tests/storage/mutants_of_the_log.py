@@ -51,7 +51,10 @@ def does_not_sync_a_segment_before_the_next(plant):
 
 @mutant(crashes)
 def takes_every_hole_for_damage(plant):
-    """Every hole counts as damage. In the old format this was right: its records do not state what was fsynced."""
+    """Every hole counts as damage.
+
+    In the old format this was no mistake, since its records do not state what was fsynced.
+    """
 
     def was_synced(data, position, bad, salt):
         return any(record_module._record_at(data, place, salt) for place in range(position + 8, len(data) - 24, 8))
@@ -88,7 +91,7 @@ def says_that_all_before_a_record_is_fsynced(plant):
 
 @mutant(second_crashes)
 def leaves_the_torn_end_where_it_is(plant):
-    """The torn end is not truncated, so the next segment puts it in the middle of the log."""
+    """The torn end is not truncated, so it is in the middle of the log once there is another segment."""
 
     class Careless:
         def __init__(self, disk):

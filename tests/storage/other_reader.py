@@ -1,4 +1,4 @@
-"""Compare the rows that our reader and Apache's implementations read from our files.
+"""Compare the rows that our reader finds in our files with the rows that Apache's readers find there.
 
 dump           the rows that Apache's reader finds in files (PyPI `tsfile`, in a separate process)
 rows_of        the rows that our reader finds
@@ -32,8 +32,8 @@ Rows = list[list[Any]]
 #: By device and measurement.
 Content = dict[str, dict[str, Rows]]
 
-#: Types and encodings that the reader from PyPI misreads or refuses. It also fails on series whose chunks differ in
-#: encoding.
+#: Pairs of type and encoding that the reader from PyPI misreads or refuses. It also fails on series whose chunks differ
+#: in encoding.
 UNREADABLE = {
     (DataType.BOOLEAN, Encoding.RLE),
     (DataType.INT64, Encoding.RLE),
@@ -53,14 +53,14 @@ def apache(verb: str, *paths: str) -> None:
 
 
 def dump(paths: Sequence[str], folder: Path) -> list[Content]:
-    """Return the rows that the other reader finds in files. `folder` is for the other reader's output."""
+    """Return the rows that the other reader finds in files. The other reader writes its output to `folder`."""
     outs = [folder / f"dump{number}.json" for number in range(len(paths))]
     apache("dump", *(text for path, out in zip(paths, outs, strict=True) for text in (path, str(out))))
     return [json.loads(out.read_text()) for out in outs]
 
 
 def as_json(values: Sequence[Scalar], times: Sequence[int]) -> Rows:
-    """Return rows in the form that `dump` gives them: without nulls, and with byte strings as lists."""
+    """Return rows in the form in which `dump` returns them: without nulls, and with a list for each byte string."""
     return [[t, list(v) if isinstance(v, bytes) else v] for t, v in zip(times, values, strict=True) if v is not None]
 
 
@@ -77,7 +77,7 @@ def rows_of(reader: TsFileReader, device: str, name: str) -> Rows:
 
 
 def story_files(seed: int) -> list[bytes]:
-    """Return the TsFiles that random operations leave: flushed, merged, loaded, of several partitions."""
+    """Return the TsFiles that random operations leave: flushed, merged and loaded files of several partitions."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -96,7 +96,10 @@ def story_files(seed: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class OtherReader:
-    """Another implementation. `dump` returns the rows of files; `reads` tells whether it can read a series."""
+    """Another implementation.
+
+    The function `dump` returns the rows of files; the function `reads` returns whether it can read a series.
+    """
 
     dump: Callable[[Sequence[str], Path], list[Content]]
     reads: Callable[[SeriesOutline], bool]
@@ -126,7 +129,7 @@ JAVA = OtherReader(dump_by_java, lambda _: True)
 
 
 def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> list[str]:
-    """Return a message for each series for which another reader and our reader find different rows."""
+    """Return a message for each series of which another reader finds different rows than our reader."""
     paths = [folder / f"{number}.tsfile" for number in range(len(files))]
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)
@@ -140,7 +143,7 @@ def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> li
 
 
 def _rows(ours: TsFileReader, reader: OtherReader) -> dict[tuple[str, str], Rows]:
-    """Return, as our reader finds them, the rows of all series that the other reader can read."""
+    """Return the rows of all series that the other reader can read, as our reader finds them."""
     return {
         (device.path, series.measurement): rows_of(ours, device.path, series.measurement)
         for device in outline(ours)

@@ -1,10 +1,10 @@
-"""Plant mistakes that stores have made, one at a time, and run the suites that must find them (`make mutants`).
+"""Plant one mistake at a time in a store, and run the suites of tests that must find it (`make mutants`).
 
     @mutant(CRASHES, ...)                                    the suites that must find the mistake, tried in turn
     def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, replacement)
 
-Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, no suite
-fails, and the mutant is reported.
+Each mutant (a planted mistake) is a few lines that patch the real code. If that code has changed and a mutant has lost
+its effect, no suite fails, and the mutant is reported.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Mutant:
         return self.do.__name__
 
     def found_by(self) -> str | None:
-        """Return the name of the first suite that fails with the mistake planted, or None."""
+        """Return the name of the first suite that fails because of the planted mistake, or None."""
         with _planted(self.do):
             for suite in self.suites:
                 try:
@@ -107,7 +107,7 @@ Do = Callable[[Plant], None]
 
 
 def planting(mutants: list[Mutant]) -> Callable[..., Callable[[Do], Do]]:
-    """Return a decorator that appends the decorated functions, each of which plants a mistake, to a list."""
+    """Return a decorator that appends a function to a list; each decorated function plants a mistake."""
 
     def mutant(*suites: Suite) -> Callable[[Do], Do]:
         def note(do: Do) -> Do:

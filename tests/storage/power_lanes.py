@@ -1,13 +1,14 @@
-"""The clients of the power-cut campaign: numbered operations, and a model of their effect.
+"""The clients of the power-cut campaign: they run numbered operations, whose effect a model predicts.
 
-A lane is a client that executes operations on two databases, one after the other. The effect of an operation depends
+A lane is a client that executes operations one after the other on two databases. The effect of an operation depends
 only on its number, so a lane needs to record only the number of the last acknowledged operation.
 
     root.l<lane>      d0 to d2, written in slots (100 consecutive times); x<n>: created series without points
     root.l<lane>s     d3; the whole database is dropped now and then
 
-Writes are batches or single rows. Their times are in order, a little late, or in partitions that were flushed long ago.
-Each operation is one statement: after a crash it has taken effect as a whole or not at all.
+Writes are batches or single rows. Their times follow all earlier times, are a little late, or belong to partitions that
+were flushed long ago. Each operation is one statement, so after a crash it has either taken effect as a whole or not at
+all.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 import saros
 
 ROWS, DEVICES = 100, 4
-#: Time partitions of this width hold 200 slots.
+#: The width of a time partition, which holds 200 slots.
 PARTITION_MS = 20_000
-#: The number of slots by which a very late write goes back.
+#: The number of slots that lie between a very late write and the newest slot.
 _LONG_AGO = 301
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -54,7 +55,7 @@ class Operation:
 
 
 def operation(number: int) -> Operation:
-    """Return the operation with a number."""
+    """Return the operation that has this number."""
     if number % 53 == 52:
         return Operation(Kind.DROP_DATABASE, number, 3)
     if number % 61 == 60:
@@ -97,7 +98,7 @@ def carry_out(connection: saros.Connection, lane: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a lane's databases: times and values by device, and the series that were created."""
+    """The content of a lane's databases: the times and values of each device, and the created series."""
 
     points: dict[str, tuple[Integers, Integers]]
     created: frozenset[str]
@@ -148,7 +149,7 @@ class Model:
                 del self._written[slot]
 
     def _write(self, does: Operation) -> None:
-        """Record a write. A single row never overwrites a written slot, since the slot's other rows would stay."""
+        """Record a write. A single row is never written into a slot that has rows, since the other rows would stay."""
         assert does.kind is Kind.WRITE or does.slot not in self._written
         self._written[does.slot] = does.number
 

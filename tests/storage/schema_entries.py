@@ -1,4 +1,4 @@
-"""Shared code of tests of schema changes: they survive encoding, and give the same tree in any order."""
+"""Shared code of tests of schema changes: changes survive encoding, and give the same tree in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ORDERS = 50
 
 
 def reloaded(changes: Sequence[SchemaChange]) -> tuple[SchemaTree, SchemaTree]:
-    """Check that changes survive encoding, and apply them; return the tree, and the tree loaded from its dump."""
+    """Check that changes survive encoding, and apply them; return the tree, and a tree loaded from its dump."""
     assert changes == [decode_change(encode_change(change)) for change in changes]
     tree = _applied(changes)
     return tree, SchemaTree.load(tree.dump())

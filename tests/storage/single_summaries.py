@@ -1,4 +1,4 @@
-"""Conversion of `Summaries` to single summaries, for models that know only `Summary`."""
+"""Conversion of `Summaries` to several `Summary` objects, for models that know only these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:
 
 
 def singly(item: Block | Summary | Summaries) -> list[Block | Summary]:
-    """Return a reader's item as a list, in which `Summaries` become single summaries."""
+    """Return a reader's item as a list of items; if the item is a `Summaries`, the list has its single summaries."""
     if not isinstance(item, Summaries):
         return [item]
     spans = zip(item.starts.tolist(), item.ends.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""All planted mistakes, collected from the modules that have them. See `planting`."""
+"""All mistakes that can be planted, collected from the modules that define them. See `planting`."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from storage.planting import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]
 
-#: Importing a module adds its mistakes to `MUTANTS`.
+#: When such a module is imported, its mistakes are added to `MUTANTS`.
 MODULES = (mutants_of_the_log, mutants_of_files, mutants_of_answers, mutants_of_loading, mutants_of_backups)
