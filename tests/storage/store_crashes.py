@@ -28,14 +28,14 @@ from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
 
-#: A block size smaller than the record of most batches here, and larger than a page of a file.
+#: The size of a block: it is smaller than the records of most batches in these tests, and larger than a page of a file.
 BLOCK_BYTES = 256
 TEARS = (0.0, 0.5)
 
 
 @dataclass(frozen=True)
 class Note:
-    """The states that a restart may find: any of them after a power cut, otherwise those from `acknowledged` on."""
+    """The states that a restart may find: after a power cut all of them, otherwise only those from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -86,7 +86,7 @@ class Teller:
         return True
 
     def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Record the effect of an operation with a refused entry: only the entries before that entry take effect."""
+        """Record the effect of an operation with a refused entry: only the entries before the refused one take effect."""
         self._note = before
         found = self._found_after(states, error)
         if found != self.state:
@@ -204,7 +204,7 @@ class Crashes:
         self._found: dict[object, State] = {}
 
     def look(self, pictures: Iterator[tuple[Picture, Note]]) -> Iterator[tuple[Picture, Note]]:
-        """Check all disks that a crash at one of the pictures may leave; yield each new disk as a picture."""
+        """Check each disk that a crash at one of the pictures may leave; yield each new disk as a picture."""
         for picture, note in pictures:
             self._figures.kinds.add(picture.operation.split(" ")[0])
             for how, disk in picture.crashes(BLOCK_BYTES, TEARS):
@@ -235,9 +235,10 @@ def enumerate_crashes(
     one_of: int = 1,
     chance: Random | None = None,
 ) -> Figures:
-    """Crash at each disk operation. On `again` of the resulting disks, run the operations `after` and crash again.
+    """Crash at each disk operation.
 
-    One in `one_of` crashes is checked.
+    Choose `again` of the resulting disks, and on each of them run the operations `after` and crash a second time. One
+    in `one_of` crashes is checked.
     """
     figures = Figures(operations=len(operations))
     crashes = Crashes(options, figures, one_of=one_of)
@@ -261,8 +262,9 @@ def enumerate_kills(
 ) -> Figures:
     """Kill the process after each rename of a file. The next process runs the operations `after`; then the power fails.
 
-    The power fails after each sync of a folder, which makes more changes durable, including deletions. One in `one_of`
-    kills is tried, from the `start`th on. In the returned figures, `second` is the number of distinct power cuts.
+    The power fails after each sync of a folder, which makes more changes durable, including deletions. Only one in
+    `one_of` kills is tried, beginning with number `start`. In the returned figures, `second` is the number of distinct
+    power cuts.
     """
     figures = Figures(operations=len(operations))
     told = tell_all(CrashDisk(), options, operations, Note((State(),)))
@@ -294,7 +296,7 @@ def enumerate_failures(
     step: int = 1,
     start: int = 0,
 ) -> Figures:
-    """For every `step`th n, run operations on a disk that fails `failing` disk operations from the nth on.
+    """For every `step`th n, run operations on a disk on which `failing` disk operations fail, beginning with the nth.
 
     `number` is the errno of the failures.
     """
@@ -309,7 +311,10 @@ def enumerate_failures(
 def _fail_at(
     operations: Sequence[Operation], place: int, number: int, options: StoreOptions, failing: int, figures: Figures
 ) -> bool:
-    """Let disk operations fail from number `place` on. Return False if there are fewer operations than that."""
+    """Let disk operations fail, beginning with number `place`.
+
+    Return False if there are too few operations for this.
+    """
     disk = CrashDisk()
     disk.fails_at, disk.fails_for = (place, number), failing
     note = _promised(disk, operations, options)

@@ -1,4 +1,4 @@
-"""Random operations of `store_model`, each of which is possible in a given state of the dictionaries.
+"""Random operations of `store_model`, each of which is possible in the model's current state.
 
 `DRAWN` has a function for each kind of operation, which draws an operation or returns None.
 """
@@ -39,7 +39,7 @@ class Drawing:
 
     chance: Random
     state: State
-    #: The mark of this operation, which makes the values that it writes unique.
+    #: The mark of this operation: a number that makes the values that it writes unique.
     mark: int
     #: The exclusive upper bound of times.
     times: int = 3 * SLICE
@@ -104,7 +104,7 @@ def _draw_delete_database(draw: Drawing) -> Operation | None:
     return delete_database(draw.chance.choice(sorted(draw.state.databases)))
 
 
-#: For each type, the types to which the operations drawn here change a series.
+#: For each type of a series, the types to which these operations may change it.
 _MADE = {
     DataType.INT32: (DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT),
     DataType.INT64: (DataType.TIMESTAMP, DataType.DOUBLE, DataType.STRING),

@@ -1,11 +1,11 @@
-"""A model of a store as plain dictionaries, and operations that change both.
+"""A model of a store, which consists of plain dictionaries, and operations that change both store and model.
 
     Operation        `run` runs the operation on a store; `changes` apply it to the dictionaries, step by step
     write_rows, delete_points, ..., load, keep_from      functions that make an operation
 
-The dictionaries do not have expired points. The clock of these stores stands nearly still (`NOW_MS`). After a power
-cut, any prefix of the changes of an unacknowledged operation may remain, and all changes of acknowledged operations
-must remain.
+The dictionaries do not have expired points. The clock of these stores hardly advances from `NOW_MS`. After a power cut,
+any prefix of the changes of an unacknowledged operation may remain, and all changes of acknowledged operations must
+remain.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Operation:
     name: str
     run: Callable[[Store], None]
     changes: Sequence[Change] = ()
-    #: Whether all operations acknowledged before it survive a later power cut, regardless of durability.
+    #: Whether all operations that were acknowledged before this one survive a later power cut, whatever the durability.
     makes_durable: bool = False
     #: Whether the operation may be refused because of a disk failure, without any effect.
     may_be_refused: bool = False
@@ -166,8 +166,8 @@ def write_rows(
 ) -> Operation:
     """Write rows of one device; the same entry creates missing series.
 
-    With `stale`, the rows have the types with which the series were created, like rows of a client that has not learned
-    of a change of types.
+    With `stale`, the rows have the types with which the series were created, as if the client did not know about later
+    changes of the types.
     """
 
     def tablet(type_of: TypeOf) -> Tablet:
@@ -202,7 +202,7 @@ def write_devices(devices: Sequence[str], times: Sequence[int], mark: int) -> Op
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
-    """Write tablets that are queued one after the other and share an fsync; any prefix may survive a power cut."""
+    """Write tablets that are queued one after the other and share an fsync; a power cut may keep only the first ones."""
 
     def tablets_of(type_of: TypeOf) -> list[Tablet]:
         return [_tablet(device, times, mark, ("x", "y"), type_of) for device, times, mark in rows]
@@ -335,7 +335,7 @@ def _text_of(value: Scalar) -> str:
 
 
 def flush() -> Operation:
-    """Flush, and wait until the flusher is idle, so that its disk operations precede those of later operations."""
+    """Flush, and wait until the flusher is idle: its disk operations must precede those of later operations."""
     return Operation("flush", lambda store: _flush(store, None), makes_durable=True)
 
 
@@ -478,7 +478,7 @@ def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChang
     return changes
 
 
-#: Returns the type of the values to generate for (device, measurement).
+#: A function that returns the type of the generated values of (device, measurement).
 TypeOf = Callable[[str, str], DataType]
 
 
@@ -533,7 +533,7 @@ def _value(type_: DataType, time: int, mark: int) -> Scalar:
     match type_:
         case DataType.INT64 | DataType.TIMESTAMP:
             return time * 1_000 + mark
-        case DataType.INT32:  # has more digits than a FLOAT, so that a conversion rounds it
+        case DataType.INT32:  # has more digits than a FLOAT, so a conversion rounds it
             return time * 100_000 + mark
         case DataType.BLOB:
             return f"{time}/{mark}".encode()

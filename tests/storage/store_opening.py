@@ -1,4 +1,4 @@
-"""Open a store on a crash disk, with options that let a few operations exercise everything and a nearly still clock."""
+"""Open a store on a crash disk, with a clock that hardly advances, and options for tests with few operations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.folder_lock import FolderLock
 from saros_storage.store import Store
 
-#: Ticks of a partition in these tests.
+#: The width of a time partition in these tests, in ticks.
 SLICE = 100
 #: The time of the stores' clock, which advances by less than a millisecond in a test.
 NOW_MS = 1_000_000
 FOLDER = "data"
-#: Options for small segments and pages, so that a few operations exercise everything.
+#: Options for small segments and pages: a few operations suffice to fill several of them.
 OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
 
 
@@ -25,7 +25,7 @@ class Wrong(AssertionError):
 
 
 class _Nobody:
-    """Replaces the lock of the folder, which does not exist on a real disk."""
+    """Replaces the lock of the folder, since the folder exists only in memory."""
 
     def release(self) -> None:
         return

@@ -1,4 +1,4 @@
-"""Stories (sequences of operations) for stores that will crash: one with all operations, special and random ones."""
+"""Stories (sequences of operations) for stores that will crash: one with all operations, some special, some random."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def merging_story() -> list[Operation]:
 
 
 def loading_story() -> list[Operation]:
-    """Return a story that loads files before, between and after other writes and deletions, some over two slices."""
+    """Return a story that loads files, some over two slices, before, between and after other writes and deletions."""
     return [
         write_rows("root.a.d1", range(20, 30), 1),
         load(("root.a.d1", range(25, 45), 2), ("root.a.d2", range(30), 3)),
@@ -92,7 +92,7 @@ def loading_story() -> list[Operation]:
 def expiring_story() -> list[Operation]:
     """Return a story that sets, changes and unsets TTLs.
 
-    Files expire completely, and parts of merged or loaded files expire.
+    Some files expire completely, and some merged or loaded files expire partly.
     """
     return [
         write_rows("root.a.d1", range(40), 1),

@@ -145,7 +145,7 @@ def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant:
 
     def write_on() -> None:
         nonlocal written
-        while not stopped.wait(0.002):  # a thread that never waits would starve the others
+        while not stopped.wait(0.002):  # a thread that never waits would keep the other threads from running
             at = np.array([1], np.int64)
             columns = (Column(DataType.INT64, at * (written + 1)),)
             plant.store.write([Tablet(device, ("x",), at, columns, False) for device in DEVICES])
@@ -413,7 +413,7 @@ def test_a_folder_and_a_backup_of_the_time_before_segments_had_salts_go_on(
 
 
 def _to_version_1(catalog: Path) -> None:
-    """Rewrite a catalog in the format of a version whose segments had no salts."""
+    """Rewrite a catalog in the format of an earlier version, whose segments had no salts."""
     words = json.loads(catalog.read_bytes().partition(b"\n")[2])
     captures = [json.loads(text) for text in words["captures"]]
     for capture in captures:

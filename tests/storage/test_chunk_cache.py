@@ -1,4 +1,4 @@
-"""The chunk cache: the runs of rows that it serves, its size limit, and large scans, which must not empty it."""
+"""The chunk cache: the consecutive rows that it serves, its size limit, and large scans, which must not empty it."""
 
 from __future__ import annotations
 

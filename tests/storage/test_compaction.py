@@ -202,7 +202,7 @@ def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], e
 
 
 class GateDisk(QuickDisk):
-    """A disk that holds up a job, until `go` is set, when the job first uses a file whose name ends with `where`."""
+    """A disk that stops a job when the job first uses a file whose name ends with `where`, until `go` is set."""
 
     def __init__(self) -> None:
         self.where = "never"
@@ -355,7 +355,7 @@ def test_a_view_that_is_open_keeps_its_files(tmp_path: Path) -> None:
 
 
 def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]]:
-    """Return all rows of a reader. `begun` is the block that it has already returned, if any."""
+    """Return all rows of a reader. If the reader has already returned a block, `begun` is this block."""
     rows: list[tuple[int, Scalar]] = []
     block = reader.next() if begun is None else begun
     while isinstance(block, Block):
@@ -398,7 +398,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
     before = answers(store)
     store.merge()
     assert before == answers(store)
-    # The merge decoded only the chunk with deleted points, and the chunk group that the late row overlaps.
+    # The merge decoded only the chunk that has deleted points and the chunk group that the late row overlaps.
     assert (15 + 20 + 10 + 20) == store.compaction.points_merged
     store.close()
 
@@ -678,7 +678,7 @@ def test_a_damaged_source_is_set_aside_and_the_others_are_merged(tmp_path: Path)
 
 
 class FailingDisk(QuickDisk):
-    """A disk that fails the nth modifying call of the compactor's thread, and all later calls if it is `dead`."""
+    """A disk on which the compactor's nth modifying call fails, and every later call too if the disk is `dead`."""
 
     def __init__(self) -> None:
         self.left = -1

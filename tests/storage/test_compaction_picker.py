@@ -142,7 +142,7 @@ def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_wit
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FileSource]:
-    """Draw files like those of flushes: rows follow the device's last row, except in unsequence files of late rows."""
+    """Draw files like those of flushes: rows follow the device's last row, but unsequence files have late rows."""
     last = {"a": 0, "b": 0}
     files = []
     for version in range(1, draw(st.integers(1, 14)) + 1):
@@ -165,7 +165,7 @@ def partitions(draw: st.DrawFn) -> list[FileSource]:
 def test_no_rank_is_passed_and_sequence_files_stay_apart(
     files: list[FileSource], everything: bool, least: int, size: int
 ) -> None:
-    """Replace picked files by the result of their merge until nothing is picked, which must happen soon."""
+    """Replace picked files by the result of their merge until nothing is picked; fewer than 40 merges may be needed."""
     rounds = 0
     while (found := pick(files, Limits(least, size), everything=everything)) is not None:
         rounds += 1

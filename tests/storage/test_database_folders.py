@@ -1,4 +1,4 @@
-"""Folders of databases: one for each on every file system, and those that earlier versions named otherwise."""
+"""Folders of databases: each database has one on every file system, and folders with names of earlier versions work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from saros_storage.store import Store
 
 SLICE = 100
 OPTIONS = StoreOptions(time_partition_interval=SLICE, durability="os", compaction=False)
-#: Databases whose names some file system takes for one: it ignores case, normalizes Unicode, or does both.
+#: Databases whose names are equal for some file system, which ignores case, normalizes Unicode, or does both.
 ALIKE = ("root.a", "root.A", "root.Ä", "root.ä", "root.`A\u0308`", "root.`a\u0308`", "root.`%41`", "root.`%c3%84`")
 Points = dict[str, dict[int, int]]
 
@@ -54,7 +54,7 @@ _NAMES = st.text("abkABKäÄß\u017fé\u0301\u0308%.~`14cC \u212a", max_size=12)
 
 @st.composite
 def alike(draw: st.DrawFn) -> tuple[str, str]:
-    """Draw two names that are often the same but for case and normal form."""
+    """Draw two names, which often differ only in case and normal form."""
     name = draw(_NAMES)
     forms = [name, name.lower(), name.upper(), name.swapcase(), name.casefold(), draw(_NAMES)]
     normal = [unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in forms]

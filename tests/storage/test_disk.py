@@ -81,7 +81,7 @@ class FullOnce(Watched):
 
 
 def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(tmp_path: Path) -> None:
-    """Files in the folder would otherwise count as durable, and their log entries would be released."""
+    """Otherwise the files in the folder would count as durable, and their log entries would be released."""
     disk = FullOnce(tmp_path)
     with pytest.raises(OSError, match="full"):
         disk.make_folder(str(tmp_path / "new"))
@@ -103,7 +103,7 @@ def test_many_files_are_synced_with_their_file_system_and_few_one_by_one(
     disk.synced.clear()
     disk.sync_all(list(map(str, many)))
     assert (disk.synced, systems) == ([], [str(many[0])])
-    monkeypatch.setattr(platform, "sync_file_system", None)  # as on systems without a sync that reports lost writes
+    monkeypatch.setattr(platform, "sync_file_system", None)  # as on systems whose sync does not report lost writes
     disk.sync_all(list(map(str, many)))
     assert disk.synced == list(map(str, many))
 

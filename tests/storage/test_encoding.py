@@ -1,6 +1,6 @@
 """Encodings: the bytes are those of the format, round trips are exact, and truncated pages are detected.
 
-Kernels give the same results as their twins.
+Compiled kernels give the same results as their twins in Python.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flushes of a MemTable to files: the encodings suit the data, and all points are read back exactly.
 
-Short series that are encoded together give the same file as if they were encoded one by one.
+If short series are encoded together, the file is the same as if they were encoded one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The flusher: which MemTables it saves together, its work while the queue is empty, and how it stops."""
+"""The flusher: the MemTables that it saves together, its work while the queue is empty, and the way it stops."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CountingDisk(LocalDisk):
 def test_memtables_are_saved_together_up_to_a_number_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gently: bool, together: list[int]
 ) -> None:
-    """A gentle flush saves more bytes together, since each sync slows down the syncs of the log."""
+    """A gentle flush saves more bytes together than others, since each of its syncs slows down the syncs of the log."""
     disk = CountingDisk()
     store = opened(tmp_path, disk)
     fill(store, 5)
@@ -131,7 +131,7 @@ def test_the_bytes_written_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_flushed_points_survive_a_power_cut(count: int) -> None:
-    """The flusher makes many folders durable in another way than a few folders."""
+    """The flusher makes many folders durable in one way, and a few folders in another."""
     disk = CrashDisk()
     store = open_store(disk)
     fill(store, count)

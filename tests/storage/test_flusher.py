@@ -1,4 +1,4 @@
-"""Gentle (throttled) flushes pause only as long as nothing waits for the flusher.
+"""A gentle (throttled) flush pauses only while no thread waits for the flusher.
 
 The clock stands still, so a pause lasts until something makes the flush urgent.
 """

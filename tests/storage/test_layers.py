@@ -1,4 +1,4 @@
-"""Guards, which may refuse a store's writes, and layers, which wrap its views."""
+"""Guards can refuse a store's writes; layers wrap its views."""
 
 from __future__ import annotations
 

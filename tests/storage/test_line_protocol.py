@@ -96,7 +96,7 @@ class Tokens:
         self.has_long_doubles = state[lines_.LONG_DOUBLES] != 0
 
     def listed(self) -> list[object]:
-        """Return the results on which kernel and twin must agree: of a faulty line, only its place and its fault."""
+        """Return the results on which kernel and twin must agree; for a faulty line, only its place and its fault."""
         faulty = self.lines[:, lines_.FAULT] != 0
         lines = self.lines.copy()
         lines[faulty] = lines[faulty] * np.isin(np.arange(LINE_WORDS), [lines_.START, lines_.END, lines_.FAULT])

@@ -91,7 +91,7 @@ def files_of(store: Store) -> list[tuple[int, bool]]:
 
 
 def staged(folder: Path) -> list[str]:
-    """Return the staged files; a folder that is removed meanwhile has none."""
+    """Return the staged files; a folder that is removed during the search counts as empty."""
     return [name for at, _, names in os.walk(folder) if ".staged" in Path(at).parts for name in names]
 
 
@@ -299,7 +299,7 @@ def test_dropping_a_database_takes_loaded_files_along(tmp_path: Path) -> None:
 
 
 class StuckDisk(QuickDisk):
-    """A disk on which loaded files stay staged, since links fail: those into a partition's folder, or all links."""
+    """A disk on which loaded files stay staged, since either all links or only links into a partition's folder fail."""
 
     def __init__(self, *, everywhere: bool = False) -> None:
         self._everywhere = everywhere

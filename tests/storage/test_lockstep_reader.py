@@ -1,7 +1,8 @@
-"""A reader that reads several series in step where it can, compared with the model of the series reader.
+"""A reader that reads several series in step (row by row together) where it can, compared with a model.
 
-Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. The tests
-read the parts that the reader leaves to its caller series by series. All rows together must equal those of the model.
+Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. The
+reader leaves some parts to its caller: the tests read these series by series. All rows together must equal those of the
+model.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned, WindowGrid
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
-#: By time, the value of each series.
+#: The values of all series at each time.
 Points = dict[int, list[Scalar]]
 INT, DOUBLE = DataType.INT32, DataType.DOUBLE
 
@@ -243,7 +244,7 @@ def page(name: str, times: Sequence[int]) -> Rows:
 
 
 def file(version: int, **chunks: Sequence[Sequence[Sequence[int]]]) -> FakeTsFile:
-    """Return a file. `chunks` has a list of chunks for each series, each a list of the times of its pages."""
+    """Return a file. For each series, `chunks` has a list of chunks; a chunk is a list with the times of each page."""
     made = {name: [[page(name, times) for times in chunk] for chunk in listed] for name, listed in chunks.items()}
     return FakeTsFile(f"{version}.tsfile", DEVICE, made)
 
@@ -327,7 +328,10 @@ def _even_at(time: int) -> FileSource:
 
 
 def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
-    """Two files overlap, a MemTable follows, and each has all series. One reader then returns the merged rows."""
+    """Two files overlap, a MemTable follows, and all three have both series.
+
+    One reader then returns the merged rows.
+    """
     even = {name: [[page(name, [5, 6, 7])]] for name in ("a", "b")}
     parts = partition(file(1, a=EVEN, b=EVEN), file(2, a=[[[3, 5]]], b=[[[3, 5]]]))
     memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables

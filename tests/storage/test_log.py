@@ -129,7 +129,7 @@ def test_segments_roll_and_are_cut_below_an_index(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_cut_does_not_come_back_before_what_is_cut_next() -> None:
-    """If a power cut undid the first removal but not the second, the log would have a gap."""
+    """If a power cut undid only the first of two removals, the log would have a gap."""
     disk = CrashDisk()
     options = LogOptions(segment_bytes=100)
     log, _ = SegmentedLog.open("log", disk, options)

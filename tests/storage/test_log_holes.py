@@ -1,7 +1,7 @@
 """Holes in a log: the log is truncated at a hole that a power cut left in unacknowledged data; other holes are damage.
 
-`test_raft_log_crashes` and `test_store_crashes` cover the holes that a power cut may leave. The other cases are here:
-damage, saturated and old records, payloads that look like records, and bytes that make the search expensive.
+`test_raft_log_crashes` and `test_store_crashes` cover the holes that a power cut may leave. The other cases are tested
+here: damage, saturated and old records, payloads that look like records, and bytes that make the search expensive.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ NAMES = [b"%d" % number for number in range(1, 10)]
 
 
 def records(first: int, last: int, salt: int, *, together: bool = False) -> bytes:
-    """Return records of the same size, which were fsynced one by one, or all `together`."""
+    """Return records of the same size, which were fsynced one by one or, with `together`, all at once."""
     return b"".join(
         b"".join(PendingRecord.of(3, 7, [NAMES[n - 1]]).encode(n, first - 1 if together else n - 1, salt))
         for n in range(first, last + 1)
@@ -127,7 +127,7 @@ def test_every_segment_has_another_salt() -> None:
 
 @pytest.mark.parametrize("salt", [0, SALT])
 def test_a_segment_without_records_gets_another_salt_before_it_gets_records(salt: int) -> None:
-    """A torn record of the segment must not be found again in blocks of a later record."""
+    """A torn record of the segment must not reappear in the blocks of a later record."""
     torn = records(1, 1, salt)[:-9]
     disk = CrashDisk.of({f"log/{SegmentName(1, salt)}": torn})
     log, _ = SegmentedLog.open("log", disk, LogOptions())

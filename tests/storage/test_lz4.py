@@ -1,6 +1,6 @@
-"""LZ4 blocks, sound and damaged: the kernel gives the same bytes as its twin, and writes no bytes around them.
+"""LZ4 blocks, sound and damaged: the kernel writes the same bytes as its twin, and no bytes outside of the result.
 
-The twin calls the decoder of the common library.
+The twin (the kernel's version in Python) calls the decoder of the common library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_storage.encoding.compression import decompress_pages_into
 from saros_storage.kernels.codecs.lz4 import lz4_decode
 
 quick = settings(max_examples=200, deadline=None)
-#: The byte before, between and after blocks, which must not be touched.
+#: The value of the bytes before, between and after blocks, which must not change.
 GUARD = 0xA5
 #: Texts with near and far, short and long repeats, and noise in between.
 texts = st.lists(
@@ -53,7 +53,7 @@ def test_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
 @pytest.mark.parametrize("distance", [*range(1, 40), 255, 256, 300, 65_535])
 @pytest.mark.parametrize("count", [4, 18, 19, 31, 32, 33, 63, 64, 100, 5_000])
 def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
-    """Test hand-made blocks of literals, a match and five literals, since the library's encoder does not make all."""
+    """Test blocks of literals, a match and five literals, made by hand since the library's encoder lacks some of them."""
     head = bytes(n * 7 % 251 for n in range(distance))
     block = sequence(head, distance, count) + sequence(b"12345", 0, 0)
     text = bytearray(head)

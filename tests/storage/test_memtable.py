@@ -1,4 +1,4 @@
-"""A flush takes all points of a MemTable at once, and finds the same points as readers of single series."""
+"""A flush takes all points of a MemTable at once, and finds the points that readers find series by series."""
 
 from __future__ import annotations
 

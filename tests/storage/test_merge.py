@@ -1,6 +1,6 @@
 """Unions of sorted time arrays are compared with sets, and merges of blocks by rank with dictionaries.
 
-Kernels are compared with their twins.
+Kernels are compared with their twins in Python.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def test_what_need_not_be_copied_is_not() -> None:
 
 @st.composite
 def ranked(draw: st.DrawFn) -> list[dict[int, tuple[Scalar, ...]]]:
-    """Draw blocks, each as rows by time, the block of lowest rank first. A row has one column of each type."""
+    """Draw blocks in ascending order of rank; each block is a dictionary of rows by time.
+
+    A row has one column of each type.
+    """
     values = [st.booleans(), st.integers(-9, 9), st.just(0.5), st.integers(-9, 9).map(float), st.text("aä", max_size=3)]
     nulls = draw(st.booleans())
     row = st.tuples(*(st.none() | value if nulls else value for value in values))

@@ -1,4 +1,4 @@
-"""Tablets of many devices have the same frames, log entries and rows as a separate tablet for each device."""
+"""A tablet of many devices gives the same frames, log entries and rows as a separate tablet for each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels over pages of non-aligned series, compared with their sources and twins on sound and damaged pages."""
+"""Kernels that read sound and damaged pages of non-aligned series, compared with their Python sources and twins."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Points = tuple[int, bytes, list[int], bytes]
 def points_at_once(
     read: Callable[..., int], pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0
 ) -> Points:
-    """Return the results of a kernel on pages: its return value, the times, their lengths, the values.
+    """Return the results of a kernel that reads pages: its return value, the times, their lengths, the values.
 
     `read` calls the kernel with the arguments that both kernels have. `room` is added to the number of bytes needed for
     times, and `cut` bytes are missing from the last page.
@@ -116,7 +116,7 @@ def plain_points(pages: list[bytes], counts: list[int], width: int, *, room: int
 def ts2diff_points(
     pages: list[bytes], counts: list[int], width: int, *, powers: Sequence[float] = (), room: int = 0, cut: int = 0
 ) -> list[Points]:
-    """Return the results of kernel and twin on pages of TS_2DIFF values; integers if there are no powers."""
+    """Return the results of kernel and twin on pages of TS_2DIFF values, which are integers if there are no powers."""
 
     def reader(kernel: Callable[..., int]) -> Callable[..., int]:
         def read(*given: Any) -> int:

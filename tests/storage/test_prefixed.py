@@ -1,4 +1,4 @@
-"""Kernels over the values that IoTDB's clients send: on any bytes, their results equal those of their twins."""
+"""Kernels that read the values that IoTDB's clients send: for any bytes, they give the same results as their twins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels for Prometheus' messages: on messages and other bytes, they agree with their twins and generated classes."""
+"""Kernels for Prometheus' messages: for messages and other bytes, they agree with their twins and generated classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The series reader against a plain model: a dictionary of points per series, built by rank.
+"""The series reader, compared with a plain model: for each series a dictionary of points, which is filled by rank.
 
 Files and MemTables are fakes that are cut into chunks and pages at random; some files are also written as TsFiles. The
 tests check the rows and their order; for windows, they check the statistics that summaries and rows give together.
@@ -467,7 +467,7 @@ def test_neighbouring_pages_are_decoded_in_one_go_and_kept() -> None:
 
 
 def test_who_wants_a_few_rows_has_them_from_a_few_pages() -> None:
-    """The reader loads runs of pages, which grow from a fraction of a block's rows to all rows of a block."""
+    """The reader loads several pages at once: first a fraction of a block's rows, then more, up to a whole block."""
     pages = [rows([2 * n, 2 * n + 1]) for n in range(20)]
     for back, expected in (
         (False, [(0, 2), (2, 6), (6, 14), (14, 20)]),
@@ -502,7 +502,7 @@ def test_the_higher_rank_wins_wherever_it_lies() -> None:
 
 
 def test_only_pages_that_overlap_are_merged() -> None:
-    """Only the page that a late row overlaps is merged; pages before and after it are read in runs, or summarised."""
+    """Only the page that a late row overlaps is merged; the other pages are read several at a time, or summarised."""
     long = file(1, [rows(range(start, start + 10)) for start in range(0, 100, 10)])
     late = file(2, [rows([55], [-1])])
     found, counters = read(partition(long, late), request(grid=WindowGrid()))

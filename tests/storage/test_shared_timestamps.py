@@ -1,4 +1,4 @@
-"""Several series with the same encoded timestamps share one decoded array."""
+"""If several series have the same encoded timestamps, they share one decoded array."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ KINDS = (
     (False, (DataType.INT32, DataType.TEXT)),
     (True, (DataType.STRING, DataType.DOUBLE)),
 )
-#: Declared encodings other than the default, and compressors other than LZ4, of some series.
+#: For some series, a declared encoding other than the default, or a compressor other than LZ4.
 DECLARED = {
     "s0": (Encoding.PLAIN, Compressor.UNCOMPRESSED),
     "s2": (Encoding.GORILLA, Compressor.SNAPPY),
@@ -43,7 +43,7 @@ DECLARED = {
 
 @dataclass
 class Singly:
-    """A MemTable whose devices are all yielded one by one."""
+    """A MemTable that yields every device separately."""
 
     snapshot: MemTableSnapshot
 
@@ -147,12 +147,12 @@ def drawn(seed: int, kinds: Sequence[tuple[bool, tuple[DataType, ...]]]) -> tupl
 
 
 def is_together(memtable: MemTable) -> list[bool]:
-    """Return, for each item of the content, whether it is a window of short devices."""
+    """Return for each item of the content whether it is a window (short devices that are written together)."""
     return [isinstance(content, ShortDevices) for _, content in memtable.snapshot().contents()]
 
 
 def chunks_of(data: bytes) -> dict[tuple[str, str], str]:
-    """Return all that a file has of each series: the form and the bytes of its only chunk, and the statistics."""
+    """Return all data of each series of a file: the form and the bytes of the only chunk, and the statistics."""
     reader = TsFileReader("file", memoryview(data))
     found = {}
     for device in reader.devices():

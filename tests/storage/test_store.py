@@ -1,4 +1,4 @@
-"""The store against a model: a dictionary of points per series. Readers use `view()`, as queries do."""
+"""The store, compared with a model: for each series a dictionary of points. Readers use `view()`, as queries do."""
 
 from __future__ import annotations
 
@@ -330,7 +330,10 @@ def test_a_folder_of_the_format_without_salts_opens_and_is_then_refused_by_older
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """The folder's times might be read in another unit. Only a folder that was never used is created again."""
+    """If the folder were taken for a new one, its times might be read in another unit.
+
+    Only a folder that was never used is created again.
+    """
     options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
     store = open_store(tmp_path, options)
     store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())

@@ -1,4 +1,4 @@
-"""A store crashes at any disk operation, and again during recovery; or a disk operation fails.
+"""A store crashes at any disk operation, and then a second time during recovery; or a disk operation fails.
 
 These tests check a fixed sample of the crashes. `make campaign-storage` enumerates all of them, and runs random
 stories.
@@ -142,7 +142,7 @@ def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
-    """One story runs without a background compactor, since with it the order of operations differs in every run."""
+    """One story runs without a background compactor, which would make the order of operations differ in every run."""
     for told, step in ((story, 43), (loading_story, 53), (expiring_story, 53)):
         figures = enumerate_failures(told(), number, replace(OPTIONS, compaction=told is not story), step=step)
         print(figures)

@@ -35,7 +35,10 @@ CREATES: list[SchemaChange] = [CreateDatabase("root.a"), CreateSeries(DEVICE, Fa
 
 
 class FailingFile:
-    """A file that fails if its disk says so for paths like its own. A full disk accepts half of a write."""
+    """A file whose operations fail if its disk has been set to fail for this path.
+
+    A full disk accepts half of a write.
+    """
 
     def __init__(self, file: File, path: str, disk: FailingDisk) -> None:
         self._file = file
@@ -303,7 +306,7 @@ def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(t
 
 
 class StubbornDisk(LocalDisk):
-    """A disk on which one operation fails `times` times on paths that end with `where`."""
+    """A disk on which one kind of operation fails `times` times for paths that end with `where`."""
 
     def __init__(self, operation: str, where: str, number: int, times: int = 1) -> None:
         self.operation, self.where, self.number, self.times = operation, where, number, times

@@ -1,4 +1,4 @@
-"""Writers that wait for memory get it, since each wait starts the flush that frees memory."""
+"""A writer that waits for memory gets it, since its wait starts the flush that frees memory."""
 
 from __future__ import annotations
 

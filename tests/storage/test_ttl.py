@@ -44,7 +44,7 @@ class HandClock:
 
 
 class JumpingClock(HandClock):
-    """A clock whose wall clock a test may set ahead."""
+    """A clock for tests that set the wall clock ahead."""
 
     ahead_ms = 0
 

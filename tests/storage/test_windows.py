@@ -1,4 +1,7 @@
-"""Kernels over slices of rows, compared with their twins. Rows may have nulls; slices may be empty or overlap."""
+"""Kernels that aggregate slices of rows, compared with their twins in Python.
+
+Rows may have nulls; slices may be empty or overlap.
+"""
 
 from __future__ import annotations
 
