@@ -35,7 +35,7 @@ TEARS = (0.0, 0.5)
 
 @dataclass(frozen=True)
 class Note:
-    """The states that a restart may find: after a power cut all of them, otherwise only those from `acknowledged` on."""
+    """The states that a restart may find: after a power cut all of them, otherwise those from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -86,7 +86,7 @@ class Teller:
         return True
 
     def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Record the effect of an operation with a refused entry: only the entries before the refused one take effect."""
+        """Record the effect of an operation with a refused entry: only the entries before that one take effect."""
         self._note = before
         found = self._found_after(states, error)
         if found != self.state:

@@ -202,7 +202,7 @@ def write_devices(devices: Sequence[str], times: Sequence[int], mark: int) -> Op
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
-    """Write tablets that are queued one after the other and share an fsync; a power cut may keep only the first ones."""
+    """Write tablets that are queued in order and share an fsync; a power cut may leave only the first ones."""
 
     def tablets_of(type_of: TypeOf) -> list[Tablet]:
         return [_tablet(device, times, mark, ("x", "y"), type_of) for device, times, mark in rows]

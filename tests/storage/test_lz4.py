@@ -53,7 +53,7 @@ def test_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
 @pytest.mark.parametrize("distance", [*range(1, 40), 255, 256, 300, 65_535])
 @pytest.mark.parametrize("count", [4, 18, 19, 31, 32, 33, 63, 64, 100, 5_000])
 def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
-    """Test blocks of literals, a match and five literals, made by hand since the library's encoder lacks some of them."""
+    """Test blocks of literals, a match and five literals, made by hand since the library's encoder makes only some."""
     head = bytes(n * 7 % 251 for n in range(distance))
     block = sequence(head, distance, count) + sequence(b"12345", 0, 0)
     text = bytearray(head)

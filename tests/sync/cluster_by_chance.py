@@ -1,4 +1,6 @@
-"""A cluster that receives rounds and has random faults. At most one of its nodes is down at a time.
+"""A cluster that receives rounds (the data that a sender transfers at one time) and has random faults.
+
+At most one of its nodes is down at a time.
 
 power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
 asks       a request between nodes is lost
@@ -23,7 +25,7 @@ from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
 class ClusterByChance(Places):
-    """A cluster with random faults until `come_to_rest` is called."""
+    """A cluster that has random faults until `come_to_rest` is called."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -92,7 +94,7 @@ class ClusterByChance(Places):
         self.start(node, place.disk if self._is(0.3) else place.disk.after_power_cut(), place.notes)
 
     def _lose_a_file(self, disk: CrashDisk) -> None:
-        """With some probability, delete a file of which another node has a copy."""
+        """With some probability, delete a file, provided that another node has a copy of it."""
         if self._is(0.7):
             return
         for sender in self.catalog.senders:
@@ -104,7 +106,7 @@ class ClusterByChance(Places):
 
 
 class _Line(Line):
-    """A link that switches nodes at random. It sets `asked` of the cluster to the node that it calls."""
+    """A link that switches nodes at random. The field `asked` of the cluster is set to the node that the link calls."""
 
     def __init__(self, cluster: ClusterByChance, node: NodeId) -> None:
         super().__init__(cluster, node)

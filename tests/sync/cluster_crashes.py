@@ -1,4 +1,4 @@
-"""While a cluster receives rounds, one of its nodes loses power at each disk operation, or a disk operation fails.
+"""A cluster receives rounds, and a node loses power during one of its disk operations, or one of them fails.
 
 crash      the node continues with a possible state of its disk, the others with their state at that moment; all nodes
            show the data of the previous round or of this one; after the sender's retry, they show the data of this
@@ -22,7 +22,7 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
-#: Two nodes that may crash: the sender calls the first one, and the second one only stores a replica.
+#: The two nodes that may crash: the sender calls the first one, and the second one only stores a replica.
 TAKES, KEEPS = NodeId(1), NodeId(2)
 #: Seconds within which the other nodes complete an interrupted commit.
 _FINISHED_SECONDS = 6.0
@@ -30,7 +30,7 @@ _FINISHED_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class _Known:
-    """The state of the other nodes and of the edge at a crash, and the states that nodes may show after the crash."""
+    """The state of the other nodes and of the edge (the sender) at a crash, and the allowed states after it."""
 
     disks: dict[NodeId, Picture]
     notes: Notes
@@ -49,7 +49,7 @@ class _Known:
 
 
 def cluster_crashes(rounds: Rounds, chance: Random, node: NodeId, share: float = 1.0) -> int:
-    """Crash a node; return the number of tried states of its disk. Raises Wrong."""
+    """Crash a node at each operation; return how many states of its disk were tried. Raises Wrong."""
     places = Places()
     edge = Edge(places.line(TAKES))
     disk = places.running[node].disk
@@ -97,7 +97,7 @@ def _go_on(context: str, node: NodeId, disk: CrashDisk, known: _Known) -> None:
 
 
 def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of a node's disk fail; return the number of runs with a failure. Raises Wrong."""
+    """Let operations of a node's disk fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         places = Places()
@@ -109,7 +109,7 @@ def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, st
             go_on_after_failure(edge, disk)
             for state in places.states():
                 check(f"{errno.errorcode[number]}: {disk.failed}", state, (devices_of(edge.store),))
-        disk.fails_at = None  # only now, since the other nodes can continue without this one
+        disk.fails_at = None  # checked only now, since the other nodes can continue without this one
         places.settle()
         places.check_durable(edge.id)
         places.check_nothing_left(f"{errno.errorcode[number]}: {disk.failed}")

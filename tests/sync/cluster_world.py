@@ -1,4 +1,6 @@
-"""A cluster that receives rounds in one thread. Each node has its own disk; all share one log of notes and one schema.
+"""A cluster that receives rounds in one thread.
+
+Each node has its own disk; all nodes share one schema and one log of notes (records of committed rounds).
 
     nodes      replica store, receiver and catalog as in production, on crash disks; nodes call each other through
                `Places.ask`
@@ -48,12 +50,12 @@ from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
-#: Seconds after which nodes have deleted all old rounds, even those that a reader held.
+#: The number of seconds after which nodes have deleted every old round, even if a reader still held it.
 _LONG_SECONDS = 1_000.0
 
 
 class Place:
-    """A node. For its receiver, it implements the interface `clustered.receiver.Cluster`."""
+    """A node. It implements `clustered.receiver.Cluster`, the interface that its receiver needs."""
 
     def __init__(self, places: Places, node: NodeId, disk: CrashDisk, notes: Notes) -> None:
         self.places = places
@@ -166,21 +168,21 @@ class Places:
         self.schema = schema or SchemaTree()
         self.nodes = [NodeId(number + 1) for number in range(count)]
         self.copies = copies or count
-        #: The replicas of each sender; the data of a sender without an entry is on the first nodes.
+        #: The nodes with each sender's data; if a sender has no entry here, its data is on the first nodes.
         self.kept_by: dict[str, list[NodeId]] = {}
-        #: The new replicas of each sender whose replicas are changing.
+        #: The future nodes of each sender whose data is being moved.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
         #: The nodes that are down, as they were when they stopped.
         self.stopped: dict[NodeId, Place] = {}
-        #: A function that is called with "ask", "wait", "put" or "schema" during each such step. It may raise errors
-        #: like those of the called node.
+        #: A function that is called during each step of these kinds: "ask", "wait", "put", "schema"; the kind is its
+        #: argument. The function may raise errors as if the called node had raised them.
         self.meanwhile: Callable[[str], None] = lambda _: None
         for node in self.nodes:
             self.start(node, CrashDisk() if disks is None else disks[node])
 
     def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
-        """Start a node that knows `notes`, by default all notes."""
+        """Start a node, which at first knows only `notes`, by default all notes."""
         self.stopped.pop(node, None)
         self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
 
@@ -222,7 +224,7 @@ class Places:
         return True
 
     def check_moved(self, entry: SenderEntry) -> None:
-        """Check that each new replica durably has all files of the sender's round that any node has."""
+        """Check that each new replica durably has every file of the sender's round that exists on any node."""
         places = {**self.running, **self.stopped}
         for node in self.members(entry.id):
             lacking = self._lacks(places[node].disk, entry)

@@ -1,13 +1,13 @@
-"""A sender (edge) or a receiver (centre) crashes at each disk operation; then it restarts, and the round must complete.
+"""A sender (edge) or a receiver (centre) crashes at each disk operation; after a restart, the round must complete.
 
     crash       the note of each picture has the states that the centre may show, and the disk of the other side
     restart     the centre shows its state before or after the round; only the latter if the round was acknowledged
     next round  the centre has the same data as the edge, and nothing is left over
 
-With `depth` 2, the side crashes again during the recovery. Of all states of the disk, the random fraction `share` is
-tried.
+With `depth` 2, the side that crashed also crashes during the recovery. Only a random fraction of the disk's possible
+states is tried, which is `share`.
 
-Instead of a crash, an operation and some after it may fail with EIO or ENOSPC. The error is raised at the sender or
+Instead of a crash, one operation or several in a row may fail with EIO or ENOSPC. The error is raised at the sender or
 reported to it; then the disk works again, and the sender continues. A centre whose log has failed is restarted, as its
 store requires.
 """
@@ -56,7 +56,7 @@ class Known:
 def centre_crashes(
     rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Executor | None = None
 ) -> int:
-    """Crash the centre; return the number of tried states of its disk. Raises Wrong."""
+    """Crash the centre at each operation; return how many states of its disk were tried. Raises Wrong."""
     centre = Centre(chores=chores or chance.choice(CHORES))
     edge = Edge(centre.line())
     centre.disk.keeps_pictures = True
@@ -111,7 +111,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
 
 
 def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
-    """Crash the edge, both its store and its sender; return the number of tried states of its disk. Raises Wrong."""
+    """Crash the edge, both its store and its sender; return how many states of its disk were tried. Raises Wrong."""
     centre = Centre(chores=Late())
     edge = Edge(centre.line())
     tried = 0
@@ -153,7 +153,7 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
 
 
 def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of the centre's disk fail; return the number of runs with a failure. Raises Wrong."""
+    """Let operations of the centre's disk fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=CHORES[place % len(CHORES)])
@@ -177,7 +177,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let the sender's disk operations fail; return the number of runs with a failure. Raises Wrong."""
+    """Let the sender's disk operations fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=Late())
@@ -202,7 +202,7 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """Call `tell` with the number of every `step`th operation, which it lets fail; return the number of failed runs."""
+    """Call `tell` for every `step`th operation, which `tell` lets fail; return the number of failed runs."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 
@@ -233,7 +233,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
 
 @contextmanager
 def no_failure(context: str) -> Iterator[None]:
-    """Raise Wrong in place of a StorageError or OSError that is raised within the context."""
+    """Raise Wrong if a StorageError or an OSError is raised within the context."""
     try:
         yield
     except (StorageError, OSError) as error:

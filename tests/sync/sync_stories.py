@@ -132,7 +132,7 @@ def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = Fa
 def two_senders_at_once() -> None:
     """Let two senders commit the same device at two nodes of a cluster at once.
 
-    Raises Wrong unless exactly one sender becomes the owner and the other sender is told so.
+    Raises Wrong unless exactly one sender becomes the owner and the other sender learns this.
     """
     places = Places()
     edges = [Edge(places.line(node)) for node in places.nodes[:2]]
@@ -141,7 +141,9 @@ def two_senders_at_once() -> None:
         edge.tell(write_rows("root.a.d1", [number], 1))
 
     def meanwhile(what: str) -> None:
-        if what == "schema":  # the device was just created for the first sender, whose note is not written yet
+        if (
+            what == "schema"
+        ):  # the device was just created for the first sender, but the note about its round is not written yet
             places.meanwhile = lambda _: None
             places.schema.apply(DeleteSeries("root.a.d1.*"))  # as if its group had not applied the creation yet
             conflicts.append(edges[1].sync().conflicts)

@@ -39,9 +39,9 @@ from saros_sync.transport import Answer, BeginReply, Transport
 T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
-#: Options of a sender: chunks are so small that each content has many chunks.
+#: Options of a sender: chunks are so small that each content (a file or document of a round) has many of them.
 SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
-# The number of bytes between two fsyncs, so low that a content is fsynced several times while it arrives.
+# The number of bytes between two fsyncs: it is so low that a content is fsynced several times while it arrives.
 incoming.GOOD_BYTES = 300
 
 
@@ -70,7 +70,10 @@ class _Waited(Future[T]):
 
 
 class Unheard(InlineExecutor):
-    """An executor that runs a task at once, and reports it as done at the second query. Implements `Executor`."""
+    """An executor that runs a task at once, but reports it as done only when asked a second time.
+
+    Implements `Executor`.
+    """
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         found = super().begin(do)
@@ -199,11 +202,14 @@ class Centre:
         return self.receiver.catalog
 
     def states(self) -> list[State]:
-        """Return the only state that can be seen, which is that of the store."""
+        """Return the state of the store, which is the only state that can be seen."""
         return [devices_of(self.store)]
 
     def check_nothing_left(self, context: str) -> None:
-        """Check that the receiver stores only contents that it shows, and has no round in progress. Raises Wrong."""
+        """Check that the receiver stores no contents but those that it shows, and that no round is in progress.
+
+        Raises Wrong.
+        """
         folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
         if folders != set(self.catalog.senders) or self.receiver.rounds_in_progress():
             raise Wrong(
@@ -222,7 +228,7 @@ class Centre:
 def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_lack: str = "\n") -> None:
     """Check that the folder of a sender has exactly the sender's last round, with the right contents. Raises Wrong.
 
-    Names with the suffix `may_lack` may be missing.
+    Files whose names end with `may_lack` may be missing.
     """
     folder = MirrorFolder(path)
     try:

@@ -1,4 +1,4 @@
-"""Changes of a sender's replicas: new replicas have the sender's round before the previous replicas leave."""
+"""Changes of a sender's replicas: the new replicas have the sender's round before the previous ones leave."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The change begins when the previous replicas have the round, and its note is not written yet."""
+    """The change begins when the previous replicas have the round, but before the note about the round is written."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []
@@ -242,7 +242,7 @@ def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(pl
     places.finish()
     places.wait(4.0)
     places.finish()
-    assert places.schema.device("root.a.d2") is not None  # another node may still be dropping it
+    assert places.schema.device("root.a.d2") is not None  # another node may not yet have dropped it
     places.wait(2.0)
     places.finish()
     assert places.schema.device("root.a.d2") is None

@@ -1,4 +1,4 @@
-"""Rounds to a cluster: all nodes show exactly the sent data, whichever node receives the rounds or fails meanwhile."""
+"""Rounds sent to a cluster: all nodes show exactly the sent data, whichever node receives a round or fails."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Line:
     def __init__(self, cluster: Nodes, node: int = 0) -> None:
         self.cluster = cluster
         self.node = node
-        #: The number of bytes sent in chunks.
+        #: The number of bytes that were sent in chunks.
         self.sent = 0
         #: Called before a commit.
         self.before_commit: Callable[[], None] = lambda: None
@@ -165,7 +165,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
 def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         replica_store, "_TELL_SECONDS", PATIENCE_S
-    )  # without messages about complete files, replicas fetch at the commit
+    )  # replicas learn of no complete file, so they fetch all files at the commit
     for node in range(PLACES):
         synced(cluster, node).receiver._ahead_bytes = 1
     edge = Edge(line := Line(cluster))
@@ -270,7 +270,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
 def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node has an old state of the meta group and the schema, so the group of the series must refuse the rows."""
+    """The node knows only old states of the meta group and the schema, so the series' group must refuse the rows."""
     late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
@@ -386,8 +386,8 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
 ) -> None:
     """No slot moves, and only a group's members change. Each member has all data after the change.
 
-    A member that has reported all contents still has them when the change ends, whatever its replica store does in
-    between.
+    If a member has reported that it has all contents, it has them when the change ends, whatever its replica store does
+    in the meantime.
     """
     steps: Counter[ReplicaStore] = Counter()
     step, tell = ReplicaStore.step, Reconciler._propose_command

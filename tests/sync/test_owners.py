@@ -1,4 +1,4 @@
-"""Owners of devices, refused devices, and changes of owner, with several senders to a receiver.
+"""Owners of devices, refused devices, and changes of owner, if several senders send to one receiver.
 
 One sender may also have several receivers.
 """
@@ -131,7 +131,7 @@ def test_a_receiver_that_is_another_one_gets_all_there_is() -> None:
     edge.store.flush()
     edge.line = centres[1].line()
     edge.restart_sender()
-    edge.sending.run_round()  # the sender's records are about the first receiver; the second one must ask for all files
+    edge.sending.run_round()  # the sender's records concern the first receiver; the second one must ask for all files
     assert [1] == points(centres[0], "root.a.d1")
     assert [1, 2] == points(centres[1], "root.a.d1")
 

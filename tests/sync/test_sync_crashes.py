@@ -1,4 +1,4 @@
-"""A sender or a receiver crashes at any operation on its disk, or its disk fails there.
+"""A sender or a receiver crashes at any operation on its disk, or the operation fails.
 
 The tests try a sample of these operations; `make campaign-sync` tries more.
 """
@@ -56,7 +56,7 @@ def test_a_node_of_a_cluster_that_is_cut_off_anywhere_goes_on(node: NodeId) -> N
     assert cluster_crashes(rounds()[:2], Random(4), node, share=0.03) > 5
 
 
-#: Fail once, or until there is space again.
+#: The errno, and the number of operations that fail: EIO occurs once, ENOSPC until there is space.
 FAILURES = [(errno.EIO, 1), (errno.ENOSPC, 1_000_000)]
 
 

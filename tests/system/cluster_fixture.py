@@ -32,7 +32,7 @@ from saros_storage.scan.read_point import EVERYTHING
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:
-    """Make a folder with a cluster.json for each node; return the folders."""
+    """Make a folder for each node, which has its `cluster.json`; return the folders."""
     addresses = free_addresses(2 * nodes)
     ids = [NodeId(n) for n in range(1, nodes + 1)]
     known = {id_: NodeAddress(addresses[2 * i], addresses[2 * i + 1]) for i, id_ in enumerate(ids)}
@@ -68,7 +68,7 @@ def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = 
 
 
 class SecuredNode(Secured):
-    """The same as `Secured`, but its server is the only node of a cluster."""
+    """The same as `Secured`, except that the server is the only node of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         (self.folder,) = with_root(make_folders(folder, 1, 1))
@@ -96,7 +96,7 @@ class Nodes:
         self.wait_ready()
 
     def _elects(self) -> bool:
-        """Let the first replica of each group without a leader campaign; return whether all groups have a leader."""
+        """Let the first replica of each leaderless group start an election; return whether all groups have a leader."""
         hosts = [self.database(number)._parts.host for number in range(len(self.nodes))]
         waiting = [group for host in hosts for group, status in host.statuses().items() if status.leader is None]
         for group in set(waiting):
@@ -148,11 +148,11 @@ class Nodes:
     def run(
         self, number: int, text: str, consistency: str = "strong", request: WriteRequest = UNNUMBERED
     ) -> list[tuple[object, ...]]:
-        """Run a statement at a node, and return its rows, each with the time first."""
+        """Run a statement at a node, and return its rows; the first element of each row is the time."""
         return run(self.node(number), text, consistency, request)
 
     def close(self) -> None:
-        with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no other node is left to lead
+        with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no other node is left that could become the leader
             for number, node in enumerate(self.nodes):
                 if node is not None:
                     self.stop(number)

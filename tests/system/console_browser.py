@@ -37,7 +37,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def console_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """Show a page of a new browser context, which gets the `options`."""
+    """Show a page in a new browser context, which is created with the `options`."""
     origin = url.partition("/console")[0]
     errors: list[str] = []
     context = browser.new_context(viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options)

@@ -1,4 +1,4 @@
-"""A network between the nodes of this process that counts calls, and can be cut or lose replies.
+"""The network between the nodes of this process: it counts calls, its links can be cut, and it can lose replies.
 
     weather = Weather()
     with weather.around_nodes(): nodes = Nodes(...)     their peers are GrpcPeers subject to the weather
@@ -31,32 +31,32 @@ from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_server.cluster import node as cluster_node
 from saros_storage.base.clock import Clock
 
-#: The number of calls by name and group; the group is -1 for calls without a group.
+#: The number of calls with each name and group; the group of a call without a group is -1.
 Calls = Counter[tuple[str, int]]
 
 
 class Weather:
-    """The faults of the network between nodes."""
+    """The weather of a network: the faults that currently occur between its nodes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cuts: set[tuple[int, int]] = set()
         self._isolated: set[int] = set()
-        #: For each name of a call, the number of replies that will be lost.
+        #: For each kind of call, by its name, the number of replies that will be lost.
         self._losing: Counter[str] = Counter()
         self._then: Callable[[], object] | None = None
         self._about: int | None = None
         self._to: int | None = None
         self.lost: Counter[str] = Counter()
         self._counts: list[Calls] = []
-        #: A sample request of each call, by name.
+        #: A sample request of each kind of call, by the call's name.
         self.samples: dict[str, bytes] = {}
         self.calls: dict[NodeId, Mapping[str, CallHandler]] = {}
         self.streams: dict[NodeId, Mapping[str, StreamHandler]] = {}
 
     @contextmanager
     def around_nodes(self) -> Iterator[None]:
-        """Apply the weather to nodes that are opened within this context."""
+        """Apply the weather (the current faults) to all nodes that are opened within this context."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cluster_node, "Environment", partial(cluster_node.Environment, peers=self._peers))
             yield
@@ -111,7 +111,7 @@ class Weather:
             return (sender, receiver) not in self._cuts and not {sender, receiver} & self._isolated
 
     def loses(self, name: str, group: int, to: int) -> bool:
-        """Return whether this reply to a node is lost."""
+        """Return whether the next such reply to a node is lost."""
         with self._lock:
             if self._losing[name] <= 0 or self._about not in (None, group) or self._to not in (None, to):
                 return False
@@ -142,7 +142,7 @@ class Weather:
 
 
 class FaultyPeers(GrpcPeers):
-    """The peers of one node, subject to the weather."""
+    """The connections of one node to others, which suffer from the weather (the current faults)."""
 
     def __init__(
         self,

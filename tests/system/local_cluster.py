@@ -6,10 +6,10 @@
         isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
         admit() forget(4)                            without proxies: add a node that may join, remove one that has left
 
-All connections between nodes pass through the proxy: node A reaches node B at the port that A's `cluster.json` has for
-B, which is the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
+All connections between nodes pass through the proxy: node A's `cluster.json` names a port of node B, which is in fact
+the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
 
-Only processes that a `LocalCluster` started get signals. Only one thread at a time may use it.
+Signals are sent only to processes that a `LocalCluster` has started. Only one thread at a time may use it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import saros
 SAROS = str(Path(sys.executable).with_name("saros"))
 SLOTS = 10_000
 LOSE = Weather(Mode.LOSE)
-#: Modules without which a server does not support `cluster.json`.
+#: The modules that a server needs to support `cluster.json`.
 _CLUSTER_MODULES = ("saros_server.cluster.node", "saros_cluster.multiraft.raft_log", "saros_cluster.raft.node")
 _READY_SECONDS = 60.0
 _END_SECONDS = 30.0
@@ -90,15 +90,15 @@ class LocalCluster:
     ) -> None:
         """Make the folders, without starting processes.
 
-        `environment` has options of the nodes, such as SAROS_DURABILITY. A node runs `program` with `start` and more
-        arguments.
+        The mapping `environment` has options of the nodes, such as SAROS_DURABILITY. A node's process is `program`,
+        called with the argument `start` and some more.
         """
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
         self._program = program
-        #: For each node that does not run `_program`, the program that it runs.
+        #: The programs of those nodes that do not run `_program`.
         self._programs: dict[int, Sequence[str]] = {}
-        #: Whether every group keeps its majority if one node is lost.
+        #: Whether every group still has its majority after the loss of one node.
         self.survives_one = replicas >= 3
         # An aborted node writes the stacks of its threads to its log.
         self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
@@ -142,7 +142,7 @@ class LocalCluster:
         return self.folder / f"node{node}"
 
     def log_of(self, node: int) -> Path:
-        """Return the file with a node's output, over all its lives."""
+        """Return the file with the output of all processes of a node since the cluster was made."""
         return self.folder_of(node) / "server.log"
 
     def address(self, node: int) -> str:
@@ -176,7 +176,10 @@ class LocalCluster:
         return [node for node in self.nodes if self.is_running(node) and node not in self._stopped]
 
     def ask(self, node: int, statement: str, *, patience_s: float = 60) -> list[dict[str, object]]:
-        """Return the rows of a statement from one node, retried while groups elect leaders. Raises saros.Error."""
+        """Return the rows of a statement from one node; the statement is retried while groups elect leaders.
+
+        Raises saros.Error.
+        """
         target = f"saros://{self.address(node)}"
         with saros.connect(target, failover_s=patience_s, timeout=max(5, patience_s)) as connection:
             cursor = connection.execute(statement)
@@ -188,7 +191,7 @@ class LocalCluster:
         return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
-        """Return the leader of each region, without regions whose leader is not known to the node that answers."""
+        """Return the leader of each region, except for regions whose leader the answering node does not know."""
         for node in self.up:
             try:
                 rows = self.regions(node)
@@ -257,7 +260,7 @@ class LocalCluster:
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                start_new_session=True,  # so that Ctrl-C does not reach the node
+                start_new_session=True,  # otherwise Ctrl-C would reach the node
             )
 
     def wait_ready(self, nodes: Iterable[int] | None = None, seconds: float = _READY_SECONDS) -> None:
@@ -294,7 +297,7 @@ class LocalCluster:
         self.await_stopped(node)
 
     def await_stopped(self, node: int) -> None:
-        """Wait until a process has stopped; a SIGCONT before that would be lost. Raises NodeFailed."""
+        """Wait until a process has stopped, since a SIGCONT that came earlier would be lost. Raises NodeFailed."""
         limit = time.monotonic() + _END_SECONDS
         while _stat(self._processes[node].pid)[0] != "T":
             if time.monotonic() > limit:
@@ -332,7 +335,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ links
 
     def set_links(self, node: int, *, outward: Weather = FAIR, inward: Weather = FAIR) -> None:
-        """Set the weather, in each direction, of the links between a node and all other nodes."""
+        """Set the weather (the faults) of all links between a node and other nodes, separately for each direction."""
         assert self.proxy is not None
         for other in self.nodes:
             if other != node:
@@ -344,7 +347,7 @@ class LocalCluster:
         self.set_links(node, outward=LOSE, inward=LOSE)
 
     def heal(self) -> None:
-        """Set fair weather on all links."""
+        """End the faults of all links."""
         for node in self.nodes if self.proxy is not None else ():
             self.set_links(node)
 

@@ -27,7 +27,7 @@ from saros_server.process.version import RELEASE
 FIXTURES = Path(__file__).parent / "testdata" / "releases"
 ROWS = 40
 TYPES = ("boolean", "int32", "int64", "float", "double", "text", "string", "blob", "date", "timestamp")
-#: Encodings and compressors. The list must not change, although the program's own list may grow.
+#: Encodings and compressors. The list must not change, even if the program's own list grows.
 ENCODINGS = {
     "BOOLEAN": ("PLAIN", "RLE"),
     "INT32": ("TS_2DIFF", "PLAIN", "RLE", "GORILLA", "CHIMP"),
@@ -90,7 +90,7 @@ _TAIL = (
 
 
 def row_of_types(i: int) -> tuple[object, ...]:
-    """Return a value of each of the `TYPES` for row `i`. Every seventh row has only every second value."""
+    """Return a value of each of the `TYPES` for row `i`. In every seventh row, every second value is missing."""
     day, instant = dt.date(2024, 1, i % 28 + 1), i * 1_000
     values = (i % 2 == 1, i, i * 10**10, i + 0.5, i + 0.25, f"t{i}", f"s{i}", bytes([i, 0xFF]), day, instant)
     return tuple(value if i % 7 or place % 2 else None for place, value in enumerate(values))
@@ -106,7 +106,10 @@ def encoded_series() -> list[tuple[str, str, str, str]]:
 
 
 def encoded_value(type_: str, i: int) -> object:
-    """Return the value at time `i` of a series of `root.codecs.d`. The values have runs, jumps, and few decimals."""
+    """Return the value at time `i` of a series of `root.codecs.d`.
+
+    The values have few decimals, repeat for some rows, and then jump.
+    """
     step = i // 5 * 1_001 - i
     return {"BOOLEAN": i % 10 < 6, "INT32": step, "INT64": step << 33, "DOUBLE": step / 8, "TEXT": f"state {i % 4}"}[
         type_

@@ -1,4 +1,4 @@
-"""Faulty links: a TCP proxy between nodes, and between clients and nodes, with a configurable weather for each link.
+"""Faulty links: a TCP proxy between nodes, or between clients and nodes, with configurable faults (the weather).
 
     client ──> port of the link ══ forth ══> target        each direction has a weather, which may change at any time
            <──                  ══ back  ══
@@ -10,7 +10,7 @@
              has a hole, so it is aborted when the weather changes
     REFUSE   connections are aborted, new ones too: a link that is down (set in either direction)
 
-`half_close` ends one direction of the open connections, and keeps the other direction.
+The method `half_close` ends one direction of the open connections, and leaves the other direction open.
 
 The proxy runs an event loop in a separate thread. Its methods may be called from any other thread, and return when the
 change is in effect.
@@ -30,13 +30,13 @@ from typing import TypeVar
 T = TypeVar("T")
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
-#: The maximum number of queued chunks of a direction. If the queue is full, the sender has to wait.
+#: The maximum number of chunks in the queue of a direction. If the queue is full, the sender has to wait.
 _CHUNKS_MAX = 64
 _CALL_SECONDS = 10.0
 
 
 class Mode(Enum):
-    """The treatment of bytes and connections in one direction."""
+    """The way in which the proxy treats bytes and connections in one direction."""
 
     PASS = "pass"
     HOLD = "hold"
@@ -91,7 +91,7 @@ class _Connection:
         self.client = client
         self.target = target
         self.has_hole = False
-        #: Ends to which the proxy has closed its direction: they get no more bytes, but may still send.
+        #: The ends to which the proxy has stopped sending: they get no more bytes, but may still send some.
         self.closed: set[asyncio.StreamWriter] = set()
 
     def close(self, writer: asyncio.StreamWriter) -> None:
@@ -122,7 +122,7 @@ class TcpProxy:
         return self._run(self._add_link(name, host, port, listen_port))
 
     def set_weather(self, name: str, *, forth: Weather | None = None, back: Weather | None = None) -> None:
-        """Change the weather of a link. None leaves the weather of that direction as it is."""
+        """Change the weather of a link. If an argument is None, the weather of that direction does not change."""
         self._run(self._set_weather(self._links[name], forth, back))
 
     def half_close(self, name: str, *, forth: bool) -> None:
@@ -193,7 +193,7 @@ class TcpProxy:
         try:
             target_reader, target_writer = await asyncio.open_connection(*link.target)
         except OSError:
-            writer.transport.abort()  # like a connection to the target itself, which does not listen
+            writer.transport.abort()  # the connection ends like one to the target itself, which does not listen
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
@@ -249,7 +249,7 @@ class TcpProxy:
                 await writer.drain()
 
     async def _wait(self, direction: _Direction, due: float) -> None:
-        """Wait until a chunk is due and not held.
+        """Wait until a chunk is due and its direction is not held.
 
         A change of the weather does not shorten delays, since bytes must stay in order.
         """

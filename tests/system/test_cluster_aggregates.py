@@ -55,7 +55,7 @@ def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
 
 
 DAYS = f"group by ([0, {END}), 1d)"
-#: Statements, each with the factor by which its traffic must be smaller than the rows of five series.
+#: Statements, each with a factor: the traffic must be smaller than the rows of five series by this factor.
 PARTIAL = [
     ("select count(x), avg(x) from root.a.d", 100),
     ("select count(*) from root.a.**, root.b.**", 100),
@@ -83,7 +83,7 @@ def test_results_travel_instead_of_rows(cluster: Nodes, statement: str, less: in
     assert max(remote_bytes(cluster, number, statement) for number in range(3)) < 5 * ROW_BYTES // less
 
 
-#: Statements whose windows depend on values, or for which statistics are not enough.
+#: Statements whose windows depend on values, or that cannot be answered from statistics.
 BY_ROWS = [
     "select x from root.a.d",
     "select count(x) from root.a.d where x + 1 > 1",

@@ -1,4 +1,4 @@
-"""A node's answers to other nodes: strangers get none, and junk gets an error code.
+"""A node's answers to other nodes: strangers get no answer, and the answer to junk is an error code.
 
 The node's groups survive all requests. The tests try every call and stream that a node registers.
 """
@@ -47,7 +47,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 def handlers(town: Town) -> dict[str, Callable[[NodeId, bytes], object]]:
-    """Return the handlers of node 1. The handler of a stream is replaced by one that returns the first answers."""
+    """Return the handlers of node 1. For a stream, this is a handler that returns only the first answers."""
     found: dict[str, Callable[[NodeId, bytes], object]] = dict(town.weather.calls[ONE])
     for name, stream in town.weather.streams[ONE].items():
         found[name] = lambda sender, request, stream=stream: list(itertools.islice(stream(sender, request), 3))

@@ -1,4 +1,4 @@
-"""LOAD at any node of a cluster: all replicas get the file's points exactly once, whichever node fails during it."""
+"""LOAD at any node of a cluster: all replicas get the file's points exactly once, even if any node fails meanwhile."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     wait_until(lambda: 3 == len(staged(cluster)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database.database._SHIPMENT_LEASE_NS", 0)
-        wait_until(lambda: not staged(cluster))  # the leader's chores remove the files
+        wait_until(lambda: not staged(cluster))  # the leader's periodic work removes the files
     with pytest.raises(UserMistake, match="send the file again"):
         store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, load_coordinator.encode_shipping(Abandon("a-1")))

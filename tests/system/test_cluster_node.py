@@ -1,4 +1,4 @@
-"""Nodes of a cluster in one process, with real logs and ports, as seen by their users."""
+"""Nodes of a cluster in one process, with real logs and ports, tested as their users see them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
 def test_what_somebody_finds_dropped_is_gone_in_every_group(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str, asked: str
 ) -> None:
-    """A group that has not yet dropped the database could acknowledge a row, and then lose it."""
+    """If a group has not yet dropped the database, it could acknowledge a row and lose it later."""
     routing = cluster.database().routing
     schema_group = routing.schema_group("root.a")
     week = next(w for w in range(64) if schema_group != routing.group_at("root.a", w))
@@ -369,7 +369,7 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
 def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot covers entries that are already queued, so the machine skips these entries when their turn comes."""
+    """If a snapshot contains entries that are already queued, the state machine skips them when their turn comes."""
     nodes = Nodes(tmp_path, 1, 1)
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")

@@ -81,7 +81,7 @@ class FakePeers:
 
 
 class Three:
-    """Node 1 of three nodes, and its knowledge of the other nodes."""
+    """Node 1 of three nodes, and the information that it has about the others."""
 
     def __init__(self, nodes: Sequence[NodeId] = (ONE, TWO, THREE)) -> None:
         self.clock = ManualClock()

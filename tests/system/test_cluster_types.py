@@ -15,7 +15,10 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
-    """Many groups have slices of the series, in files and in memory, and get more later. They are not notified."""
+    """Many groups have slices of the series, both in files and in memory, and get more slices later.
+
+    They are not notified.
+    """
     cluster = Nodes(tmp_path / "cluster", 3, 2)
     times = [n * WEEK for n in range(12)]
     try:

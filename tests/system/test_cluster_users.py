@@ -1,4 +1,4 @@
-"""Users of a cluster, which every node knows and requires, and nodes that prove their identities to each other."""
+"""Users of a cluster: every node knows them and requires a login; nodes prove their identities to each other."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Cluster:
                 wait_until(lambda n=number: answers_strongly(self.node(n)))
 
     def visible(self, number: int) -> None:
-        """Make all changes that any node acknowledged visible at this node."""
+        """Wait until this node shows all changes that any node has acknowledged."""
         self.node(number).directory.newest()
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cl
         sessions = [cluster.connect(number, "tom", secret) for number in range(3)]
         for session in sessions:
             assert [("tom",)] == session.execute("show current_user").fetchall()
-        cluster.stop(1)  # the node then restarts, and knows the token from its file
+        cluster.stop(1)  # the node then restarts, and reads the token from its file
         cluster.start(1)
         cluster.wait_ready()
         cluster.connect(1, "tom", secret).close()
@@ -328,7 +328,7 @@ def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("began_with", [True, False])
 def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path, began_with: bool) -> None:
-    """A node might otherwise seem to require passwords while it does not, or might suddenly stop requiring them."""
+    """Otherwise a node might seem to require passwords although it does not, or might suddenly stop requiring them."""
     (folder,) = make_folders(tmp_path, 1, 1)
     without = (folder / "cluster.json").read_bytes()
     with_root([folder])

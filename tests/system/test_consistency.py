@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 NO_LEADER = 2017
-#: The timeout of strong reads that must fail; it is shorter than that of other reads.
+#: The timeout of those strong reads that must fail; it is shorter than the timeout of other reads.
 HURRIED_SECONDS = 1.0
 POISON = -1
 
@@ -95,7 +95,7 @@ class Register:
         return value, stale
 
     def check(self, number: int, consistency: str) -> str:
-        """Read, compare with the guarantee of `consistency`, and return the outcome: fresh, stale or failed."""
+        """Read a value, check the guarantee of `consistency`, and return the outcome: fresh, stale or failed."""
         acknowledged, began = self.acknowledged, time.monotonic()
         try:
             value, stale = self.read(number, consistency)
@@ -113,7 +113,7 @@ class Register:
         return "stale" if stale else "fresh"
 
     def poison(self, number: int) -> object:
-        """Propose a write, without retries, at a node that may wrongly believe that it leads."""
+        """Propose a write, without retries, at a node that may no longer be the leader, but believes that it is."""
         column = Column.of(DataType.INT64, [POISON])
         frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
         command = encode_command(NO_REQUEST, Mutation(tablets=[PlacedTablet(2, frame)]))
@@ -186,9 +186,9 @@ def test_a_follower_that_is_cut_off(register: Register) -> None:
 
 @pytest.mark.parametrize("cut", ["isolated", "deaf", "isolated, and its clock stands still"])
 def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new(register: Register, cut: str) -> None:
-    """1. The leader is cut off: nothing reaches it, and nothing leaves it unless it is only deaf. If its clock stands
-    still, it continues to believe that it leads. 2. After that, it is read at every consistency, and gets a write that
-    is never committed. 3. The other nodes elect a leader, and continue to write. 4. It heals.
+    """1. The leader is cut off: no message reaches it, and its own messages are lost, too, unless it is only deaf. If
+    its clock stands still, it continues to believe that it leads. 2. After that, it is read at every consistency, and
+    gets a write that is never committed. 3. The other nodes elect a leader, and continue to write. 4. It heals.
     """
     town, weather = register.town, register.town.weather
     others = (FOLLOWER + 1, OTHER + 1)
@@ -221,7 +221,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
 
 
 def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:
-    """A weak read may be old, but never older than an earlier read at the same node."""
+    """A weak read may return an old value, but never an older one than an earlier read at the same node."""
     for consistency in ("strong", "weak"):
         with reading(lambda c=consistency: register.read(FOLLOWER, c)[0]) as answers:
             for number in (LEADER, OTHER) * 15:

@@ -19,7 +19,7 @@ import saros
 from saros_server.process.server_file import serving
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-#: Another address of this machine. A client that connects to it stands for one that uses a published port.
+#: Another address of this machine. A client that connects to it represents clients that use a published port.
 HOST = "127.0.0.2"
 #: Settings as passed to a container with `-e`: names in the certificate, and free ports.
 GIVEN = {"SAROS_TLS_SELF_SIGNED": f"localhost, {HOST}", "SAROS_LISTEN_PORT": "0", "SAROS_HTTP_PORT": "0"}
@@ -121,7 +121,7 @@ def test_without_tls_and_users_it_starts_only_if_that_is_said(image: Image) -> N
     )
     assert (1, True) == (refused.returncode, "--insecure to allow it anyway" in refused.stderr)
     with image.running(bare, ["--insecure"]) as port:
-        # The message is logged once the port is open, which may be a moment after the port is known.
+        # The port may be known a moment before it is open, and the message is logged only when it is open.
         wait_until(lambda: "insecure: others can read and change network traffic" in image.output())
         with saros.connect(f"saros://{HOST}:{port}") as connection:
             connection.execute("show databases")

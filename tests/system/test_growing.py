@@ -219,7 +219,10 @@ def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_p
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
-    """One change gives slots to a group. When the old owner has dropped them, the next gives the group a new member."""
+    """The first change gives slots (shares of the data) to a group.
+
+    When their old owner has dropped them, the next change adds a member to the group.
+    """
     cluster = Growing(tmp_path, 3, 3)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -288,7 +291,7 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
 
 
 class HeldMoves:
-    """Delays moves of slots to a new group: after the fence, they wait until `go_on` is set."""
+    """Delays moves of slots to a new group: once a move has fenced off the old group, it waits until `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
@@ -390,7 +393,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
 
 
 class Load:
-    """Continuously writes rows through one node and counts them through another node. Each count is checked."""
+    """Writes rows through one node without a pause, and counts them through another node. Each count is checked."""
 
     def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
         self._cluster = cluster
@@ -608,7 +611,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the write waits, the node does not propose it again and again, which would fill the logs."""
+    """While the write waits, the node does not propose it repeatedly, since this would fill the logs."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)
@@ -679,7 +682,10 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
 def test_what_was_fetched_in_vain_is_not_kept(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot may bring the fetched files before they are linked. They are then removed, and not fetched again."""
+    """A snapshot may contain the fetched files before the node has linked them.
+
+    The fetched files are then removed, and not fetched a second time.
+    """
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     fetch, arrive = reconciler.Reconciler._fetch_from, Region.arrive

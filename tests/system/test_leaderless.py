@@ -1,4 +1,4 @@
-"""Groups that have lost their majority: calls to them fail in time with an error that names the group.
+"""Groups that have lost their majority: a call to one fails within its time limit, and the error names the group.
 
 Such calls do not delay calls to other groups.
 """
@@ -26,7 +26,8 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META, Node, Topology
 
 pytestmark = pytest.mark.slow
-#: The time that a call may take beyond its limit. Documented is one second, but a busy machine may need more.
+#: The time by which a call may exceed its time limit. The documentation promises one second, but a busy machine may
+#: need more.
 GENEROUS_S = 3.0
 
 
@@ -264,7 +265,7 @@ def _reading(statement: str) -> Callable[[saros.Connection], object]:
 def _timed_errors(
     target: str, calls: Sequence[Callable[[saros.Connection], object]], **options: object
 ) -> Iterator[tuple[float, float, saros.DatabaseError]]:
-    """Make failing calls concurrently, each with either limit; yield the limit, the seconds taken, and the error."""
+    """Make failing calls concurrently, once with each limit; yield the limit, the seconds taken, and the error."""
 
     def timed_error(
         limit: tuple[float, dict[str, float]], call: Callable[[saros.Connection], object]

@@ -1,7 +1,8 @@
-"""Answers between nodes are lost after a command took effect: the repeated command has no second effect (M-O).
+"""Answers between nodes are lost after a command took effect: if repeated, it has no second effect (M-O).
 
 The client calls a node that leads nothing, so every command is forwarded to another node. When the answer is lost, and
-before the command is sent again, another client changes the same object. The repeated command must not undo that.
+before the command is sent again, another client changes the same object. The repeated command must not undo that
+client's change.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Socket(socket.socket):
 socket.socket = Socket
 """
 
-#: Windows has neither the POSIX modules nor the calls that only Unix has.
+#: Windows lacks the POSIX modules, and all calls that exist only on Unix.
 WINDOWS = """
 import os, select, socket, sys, getpass, pathlib, shutil, subprocess, tempfile
 import pyarrow  # libraries have their own wheels for Windows

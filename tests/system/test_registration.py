@@ -1,7 +1,8 @@
 """Series that writes create: the messages and log entries that this takes, and nodes that create the same series.
 
-Three nodes and two replicas: each group is led by its head, and a second node follows. The meta group's leader is not
-the coordinator. The table shows the calls between nodes, without Raft's own messages, and the entries appended to logs:
+There are three nodes and two replicas: each group is led by its head (first member), and another node follows. The meta
+group's leader is not the coordinator. The table shows the calls between nodes, without Raft's own messages, and the
+entries appended to logs:
 
     flow                                     coordinator   calls                                        entries
     insert, no database                      leads         propose meta                                 meta, data
@@ -17,10 +18,10 @@ the coordinator. The table shows the calls between nodes, without Raft's own mes
                                              follows       propose                                      data
                                              is outside    propose                                      data
 
-New series and their rows are one entry. With m replicas the entry goes to m - 1 followers, so creating and writing
-together take m messages; separate entries would take 2m (and 3m - 2 after a failing insert). Unless the database is
-new, a node outside the group first asks whether another node has created the series, and afterwards learns that its new
-series exist.
+New series and their rows are appended as one entry. With m replicas the entry goes to m - 1 followers, so this takes m
+messages; two separate entries would take 2m messages (and 3m - 2 after a failing insert). Unless the database is new, a
+node outside the group first asks whether another node has created the series, and afterwards learns that its new series
+exist.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ def test_create_timeseries_by_all_nodes_succeeds_once(town: Town, role: str) -> 
 
 
 def test_several_series_of_one_new_database_are_created_by_all_nodes(town: Town) -> None:
-    """The database is created implicitly, so a node that comes second is not refused."""
+    """The database is created implicitly, so the second node that creates it is not refused."""
     device = f"{town.database(group_of(town, OUTSIDE))}.d"
 
     def create(number: int) -> object:

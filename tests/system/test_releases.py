@@ -25,7 +25,7 @@ from saros_shell.main import main
 from saros_storage.folder.node_file import FOLDER_FORMAT
 
 RELEASES = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
-#: The temperature and count of `root.plant.pump` by time: in the first backup, in the second, in the folder.
+#: The points of `root.plant.pump`, as (time, temperature, count): in the first backup, the second one, and the folder.
 FIRST = [(1, 1.5, 1), (2, 2.5, 2), (3, 33.5, 3), (PARTITION_MS, 9.5, 9)]
 SECOND = [*FIRST[:3], (4, 4.5, None), FIRST[3]]
 NEWEST = [(1, 11.5, 1), (2, None, 2), (3, 33.5, 3), (4, 4.5, None), (5, 5.5, None), (PARTITION_MS, 9.5, 9)]

@@ -6,9 +6,9 @@
     3          3          1       none                                                       all goes on
     5          5          2       none                                                       all goes on
 
-A request that affects both living and dead groups takes effect in part, and its error names that part (2020). A strong
-read asks all groups, and fails if any group does not answer (2017); weaker reads return the available data, and never
-treat missing data as empty.
+If a request affects both living and dead groups, only a part takes effect, and the error names that part (2020). A
+strong read asks all groups, and fails if any group does not answer (2017); weaker reads return the available data, and
+never treat missing data as empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every call needs a live session, both at a single node and in a cluster."""
+"""Every call needs an open session, both at a single node and in a cluster."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def answers(lines: list[str]) -> dict[str, str]:
-    """Return the answers by "number statement", where the number counts earlier occurrences of the statement.
+    """Return the answers by "number statement"; the number is the count of earlier occurrences of the statement.
 
     Lines that begin with `#` are reasons, and are skipped.
     """

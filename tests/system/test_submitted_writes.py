@@ -1,4 +1,4 @@
-"""Writes that a node proposes together: each takes effect once, and writes that belong to other nodes are left out."""
+"""Writes that a node proposes together: each takes effect once, and none that belongs to another node is included."""
 
 from __future__ import annotations
 

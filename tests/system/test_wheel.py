@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: Output of pip if it cannot download the build system.
+#: The output of pip if pip cannot download the build system.
 OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
 PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
 #: Folders of the repository that contain no sources of the wheel.

@@ -112,7 +112,7 @@ class Town:
     # ------------------------------------------------------------------ leaders
 
     def arrange_leaders(self, of_all: int | None = None) -> None:
-        """Let each group's head lead the group, and node 2 the meta group; with `of_all`, that node leads all groups.
+        """Let each group's head lead it, and let node 2 lead the meta group; with `of_all`, that node leads all groups.
 
         Wait until all nodes know the leaders.
         """
@@ -132,7 +132,7 @@ class Town:
         return False
 
     def meet_leaders(self, coordinator: int) -> None:
-        """Write from a node to each group, so that the node learns the leaders of groups without it."""
+        """Write from a node to each group: so the node learns the leaders of the groups to which it does not belong."""
         for known in self._known:
             self.nodes.run(coordinator, f"insert into {known}.d(time, x) values (1, 1)")
 
