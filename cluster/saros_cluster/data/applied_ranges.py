@@ -29,13 +29,13 @@ _ALL = (1 << SEQUENCES_MAX) - 1
 class RequestSet(msgspec.Struct, frozen=True):
     """A bounded set of requests (client, sequence), which keeps only the latest ones."""
 
-    #: For each client, its highest sequence and a bit set, in which bit n is set if the request `sequence - n` is in
-    #: the set. The most recently seen client comes last.
+    #: For each client, its highest sequence number, and bits: bit n is set if the request with `sequence - n` is in the
+    #: set. The client that sent a request most recently comes last.
     _last: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     @staticmethod
     def of(requests: Iterable[tuple[int, int]]) -> RequestSet:
-        """Return the set of these requests, which are given oldest first."""
+        """Return the set of the given requests, which are in order from oldest to newest."""
         found: dict[int, list[int]] = {}
         for client, sequence in requests:
             sequences = found.pop(client, None) or []
@@ -52,14 +52,14 @@ class RequestSet(msgspec.Struct, frozen=True):
         return sequence <= last and bool(bits >> (last - sequence) & 1)
 
     def then(self, later: RequestSet) -> RequestSet:
-        """Return the union with `later`. The clients of `later` count as the most recently seen."""
+        """Return the union with `later`. The clients in `later` count as more recently active than the others."""
         found = dict(self._last)
         for client, known in later._last.items():
             found[client] = _merged(found.pop(client, (0, 0)), known)
         return RequestSet(dict(list(found.items())[-CLIENTS_MAX:]))
 
     def to_json(self) -> list[object]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         return [[client, last, f"{bits:x}"] for client, (last, bits) in self._last.items()]
 
     @staticmethod
@@ -74,7 +74,7 @@ class RequestSet(msgspec.Struct, frozen=True):
 
 
 def _bits(sequences: Sequence[int]) -> tuple[int, int]:
-    """Return the highest of a client's sequences, and the bits of all its sequences."""
+    """Return a client's highest sequence number, and the bit set of all its sequence numbers."""
     last = max(sequences)
     behind = [last - sequence for sequence in sequences if last - sequence < SEQUENCES_MAX]
     flags = np.zeros(max(behind) + 1, np.bool_)
@@ -96,7 +96,7 @@ class AppliedRange(NamedTuple):
     requests: RequestSet
 
     def to_json(self) -> list[object]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         return [runs(sorted(self.slots)), self.requests.to_json()]
 
     @staticmethod

@@ -10,11 +10,11 @@ that their former groups had applied to them (`Ownership.since` gives the move t
 
 Without this distinction, rows would be lost in two cases. First, a request that was routed by an older table may be
 applied after the slots arrived: if it counted as applied to these slots, its repetition would skip their rows. Second,
-a request that is applied after a fence is for the slots that remain: if its record moved along with the slots that
-leave, the new group would skip their rows.
+a request that is applied after a fence concerns only the slots that remain: if its record moved with the slots that
+leave, their new group would skip the rows of the request.
 
-The content depends on the log alone, so all members agree. Only commands with an effect are remembered: a command that
-failed did nothing, and may be sent again. Pure; single-threaded.
+This record depends on the group's log alone, so all members have the same record. Only commands with an effect are
+remembered: a command that failed did nothing, and may be sent again. Pure; single-threaded.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class AppliedRequests:
     def __init__(
         self, known: Iterable[Sequence[int]] = (), arrived: Iterable[tuple[int, int, Iterable[AppliedRange]]] = ()
     ) -> None:
-        """Start with the results of `dump` and `dump_arrived`.
+        """Start with the state that `dump` and `dump_arrived` returned.
 
         Each item of `known` is (client, sequence, index, epoch), oldest first. Each item of `arrived` describes one
         move: its epoch, the entry that opened its slots, and the requests that were applied to these slots before the
         move.
         """
-        #: For each request, the entries that applied it. Each entry is paired with the last move to this group that its
-        #: sender knew of.
+        #: For each request, the entries that applied it. Each entry is paired with the last move to this group that the
+        #: entry's sender knew of.
         self._known: OrderedDict[tuple[int, int], tuple[tuple[int, int], ...]] = OrderedDict()
         for client, sequence, index, epoch in known:
             self._record((client, sequence), index, epoch)
@@ -63,11 +63,11 @@ class AppliedRequests:
         return None if found is None else found[0][0]
 
     def covers(self, request: Request, index: int, slot: int, since: int) -> bool:
-        """Return whether the request took effect on a slot that came with move `since` (0: owned from the start)."""
+        """Return whether the request took effect on a slot that came with move `since` (0: it was always here)."""
         return bool(self.covered(request, index, frozenset((slot,)), since))
 
     def covered(self, request: Request, index: int, slots: frozenset[int], since: int) -> frozenset[int]:
-        """Return the subset of `slots`, all of which came with move `since`, on which the request took effect."""
+        """Return those of `slots` on which the request took effect. Move `since` brought all of `slots`."""
         if any(since <= epoch for _, epoch in self._effects(request, index)):
             return slots
         came = [had.slots for had in self._arrived_ranges(index, since) if request in had.requests]
@@ -97,14 +97,14 @@ class AppliedRequests:
         self._known[request] = (*self._known.pop(request, ()), (index, epoch))
 
     def add_arrived(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:
-        """Record the requests `had` that were applied elsewhere to the slots that entry `index` opens."""
+        """Record `had`, the requests that other groups had applied to the slots that entry `index` opens."""
         self._arrived[epoch] = index, tuple(had)
 
     def ranges_leaving(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
         """Return the requests that were applied to the slots that entry `fence` takes away.
 
-        `leaving` has the slots for each move that brought them here. Requests that were applied after the fence are
-        omitted, since they did not concern these slots.
+        For each move that brought some of these slots here, `leaving` has those slots. Requests that were applied after
+        the fence are omitted, since they did not concern these slots.
         """
         found: list[AppliedRange] = []
         for since, slots in leaving.items():
@@ -121,9 +121,9 @@ class AppliedRequests:
         return tuple(had for had in found if had.slots and had.requests)
 
     def dump(self) -> list[tuple[int, int, int, int]]:
-        """Return the `known` argument of `__init__`."""
+        """Return the value for the argument `known` of `__init__`."""
         return [(*request, index, epoch) for request, found in self._known.items() for index, epoch in found]
 
     def dump_arrived(self) -> list[tuple[int, int, tuple[AppliedRange, ...]]]:
-        """Return the `arrived` argument of `__init__`."""
+        """Return the value for the argument `arrived` of `__init__`."""
         return [(epoch, index, had) for epoch, (index, had) in self._arrived.items()]

@@ -7,7 +7,8 @@
 Repeated requests of client 0 are not detected. `drop` is the number of the drop that the mutation applies, or of the
 newest drop that the sending coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition
 table that the coordinator used (`ownership`, `applied_requests`). A mutation that loads a file contains nothing else;
-the file was sent before, in pieces (`log_shipped_files`). Frames stay aligned to 8 bytes. Pure: any thread.
+the file was sent before, in pieces (`log_shipped_files`). The start of each frame remains aligned to 8 bytes. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from saros_storage.mutation.tablet_codec import decode_tablet
 from saros_storage.schema import SchemaChange
 
 _HEAD = struct.Struct("<QQQQQ")
-#: Values of the client field that mark the other two kinds of command. No client has these numbers.
+#: Values of the client field that mark a transfer of slots and a piece of a file. No client has these numbers.
 _TRANSFER = (1 << 64) - 1
 _SHIPPING = (1 << 64) - 2
 #: Minimum number of nodes in the path of a database.
@@ -49,8 +50,8 @@ class TableVersion(NamedTuple):
     """The version, for one group, of the partition table that a coordinator or reader uses.
 
     `epoch` is the epoch of the table, `inbound` is the last move of slots to the group, and `outbound` is the last move
-    away from the group. Only readers set `outbound`: an entry does not need it, since the log orders it before or after
-    the fence.
+    away from the group. Only readers set `outbound`: an entry does not need it, since its place in the log is before or
+    after the fence.
     """
 
     epoch: int

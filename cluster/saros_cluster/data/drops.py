@@ -1,4 +1,6 @@
-"""Drops of series and databases. The meta group numbers them, and every data group applies each of them once, in order.
+"""Drops of series and databases.
+
+The meta group numbers the drops, and every data group applies each drop once, in the order of the numbers.
 
     meta group    begin  -> number n, its place in the meta group's log                      end
     every group           entry "drop n": series and points go, and n is the newest    ...
@@ -48,7 +50,7 @@ def overlaps(drop: Drop, patterns: Iterable[str]) -> bool:
 
 
 def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
-    """Return the drop among an entry's changes, if any. Such an entry does nothing else."""
+    """Return the drop among an entry's changes, if any. An entry with a drop does nothing else."""
     return next((c for c in changes if isinstance(c, DeleteDatabase | DeleteSeries)), None)
 
 
@@ -76,7 +78,7 @@ class Drops:
         return max(self._known, default=self._forgotten)
 
     def record(self, number: int, drop: Drop) -> None:
-        """Record that a drop was applied. It is newer than all recorded drops."""
+        """Record that a drop was applied. The drop must be newer than all recorded drops."""
         assert number > self.newest
         self._known[number] = drop
         if len(self._known) > KEPT:
@@ -84,7 +86,10 @@ class Drops:
             del self._known[self._forgotten]
 
     def merge(self, others: Drops) -> None:
-        """Add the drops of the group that slots come from. A new group has not applied all of them itself."""
+        """Add the drops that the former group of arriving slots has applied.
+
+        A new group has not applied all of these drops itself.
+        """
         self._forgotten = max(self._forgotten, others._forgotten)
         known = sorted({**others._known, **self._known}.items())
         self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}
@@ -102,7 +107,7 @@ class Drops:
         return seen < self._forgotten or any(reaches(drop, device) for device in devices for drop in unseen)
 
     def to_json(self) -> tuple[object, ...]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         return (self._forgotten, *((number, encode_change(drop).decode()) for number, drop in self._known.items()))
 
     @staticmethod

@@ -99,7 +99,7 @@ class EntryValidator:
         return [self._replica.ownership.slot(database, number) for number in numbers]
 
     def _unapplied_part(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
-        """Return the positions of the tablets, and the creations, whose slots a repeated request has not reached."""
+        """Return the positions of the tablets, and the creations, in slots to which the request was not applied yet."""
         covers, since = self._replica.requests.covers, self._replica.ownership.since
 
         def is_unapplied(slots: Sequence[int]) -> bool:
@@ -111,7 +111,7 @@ class EntryValidator:
     def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
         """Return the changes that create or alter something, each with the slots whose owner stores its schema.
 
-        The slots are empty if the change is in no database.
+        A change that is in no database has no slots.
         """
         ownership, schema = self._replica.ownership, self._replica.region.schema
         made = [change.path for change in changes if isinstance(change, CreateDatabase)]
@@ -127,7 +127,7 @@ class EntryValidator:
         return found
 
     def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
-        """Return the owned, non-empty slots to which a repeated request was applied, and whether the group owns others.
+        """Return the owned, non-empty slots to which a repeated request was applied, and whether it missed owned slots.
 
         The second value must be the same on all members, so it does not depend on which slots are empty: when the log
         is replayed, files may already contain more partitions than other members had at this entry.

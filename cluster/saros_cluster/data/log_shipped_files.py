@@ -59,7 +59,7 @@ Shipping = Piece | Abandon
 
 
 def shipment_name(client: int, sequence: int) -> str:
-    """Return the name of the file that a request sends. The name is unique because the request is."""
+    """Return the name of the file that a request sends. The name is unique because the request's number is unique."""
     return f"{client:x}-{sequence:x}"
 
 
@@ -69,18 +69,21 @@ def staged_name(name: str) -> str:
 
 
 def _place(name: str, first: int) -> str:
-    """Return the path, within the staging folder, of a file that entry `first` began. No other file has this path."""
+    """Return the path, within the staging folder, of a file whose first piece was in entry `first`.
+
+    No other file has this path.
+    """
     return f"{name}-{first}/1.tsfile"
 
 
 def check_name(name: str) -> None:
-    """Raise CorruptFile unless `shipment_name` can return `name`. Other names must not become paths."""
+    """Raise CorruptFile unless `shipment_name` can return `name`. No other text may become part of a path."""
     if _NAME.fullmatch(name) is None:
         raise CorruptFile("log", 0, f"invalid shipment name: {name!r}")
 
 
 def shipping_to_json(shipping: Shipping) -> list[object]:
-    """Return all fields except the data as JSON types."""
+    """Return all fields except the data in a form that JSON can encode."""
     return [shipping.name, shipping.offset] if isinstance(shipping, Piece) else [shipping.name]
 
 
@@ -117,8 +120,8 @@ class ShippedFiles:
         self._disk = disk
         #: Files in transfer, keyed by name.
         self._known: dict[str, _ShippedFile] = {}
-        #: The entry of the first piece of each loaded file that no manifest lists yet. The keys are the names of the
-        #: files in the region.
+        #: For each loaded file that no manifest lists yet, the entry with the file's first piece. The keys are the
+        #: names of the files in the region.
         self._loading: dict[str, int] = {}
         staging.sweep(())
 

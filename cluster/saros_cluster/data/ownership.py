@@ -39,8 +39,8 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
 from saros_storage.base.errors import CorruptFile, UserMistake
 
-#: A special value of `inbound`, with which the group that received slots reads their data at the former group: the
-#: reader wants exactly the slots that left with the move of its epoch.
+#: A special value of `inbound`, for a group that received slots and reads their data at the former group: the reader
+#: wants exactly the slots that left with the move of its epoch.
 LEFT = (1 << 62) - 2
 #: An epoch that no move has.
 NEVER = (1 << 62) - 1
@@ -51,7 +51,8 @@ _CACHED_SLICES = 65_536
 class Arrival(msgspec.Struct, frozen=True):
     """Slots that a move brings to this group, the nodes that have their data, and their partitions.
 
-    `change` and `move` number the topology change and its move. `partitions` are (database, slice), sorted.
+    `change` is the number of the topology change, and `move` is the number of the move within the change. `partitions`
+    are (database, slice), sorted.
     """
 
     epoch: int
@@ -67,7 +68,7 @@ class Arrival(msgspec.Struct, frozen=True):
     entry: int = 0
 
     def to_json(self) -> list[object]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         where = [self.source, self.fence, self.holders]
         return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions, self.entry]
 
@@ -96,7 +97,7 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class Prepare(msgspec.Struct, frozen=True):
-    """Add the schema of slots that are about to be opened. Has no effect once they are open."""
+    """Add the schema of slots that are about to be opened. This has no effect once the slots are open."""
 
     epoch: int
 
@@ -125,7 +126,7 @@ Transfer = Fence | Prepare | Open | Release | Complete
 
 
 def transfer_to_json(transfer: Transfer) -> list[object]:
-    """Return the transfer as JSON types."""
+    """Return the transfer in a form that JSON can encode."""
     match transfer:
         case Fence(epoch, slots):
             return ["fence", epoch, runs(slots)]
@@ -168,10 +169,10 @@ class Ownership:
         #: The last move that took slots away, the last move that brought slots, and the last move whose slots' data was
         #: removed here.
         self.fenced = self.opened = self.released = 0
-        #: For each move whose slots were taken away but not removed yet, under its epoch: the entry that fenced the
-        #: slots.
+        #: The entry that fenced a move's slots, keyed by the move's epoch, for moves whose slots left but are not
+        #: removed yet.
         self.fences: dict[int, int] = {}
-        #: Moves to this group that are not complete here, under their epochs.
+        #: Moves to this group that are not complete here, keyed by their epochs.
         self.arrivals: dict[int, Arrival] = {}
 
     def slot(self, database: str, number: int) -> int:
@@ -183,7 +184,7 @@ class Ownership:
         return self.owns(self.slot(database, 0))
 
     def has_schema(self, database: str) -> bool:
-        """Return whether the schema of the database's series may be here: it is owned, or fenced but not released."""
+        """Return whether the schema of the database may be here: its slot is owned, or fenced but not released."""
         return self.has(self.slot(database, 0))
 
     def owns(self, slot: int) -> bool:
@@ -191,7 +192,7 @@ class Ownership:
         return bool(self._since[slot] < NEVER == self._until[slot])
 
     def has(self, slot: int) -> bool:
-        """Return whether data of the slot may be here: it is owned, or fenced but not released."""
+        """Return whether data of the slot may be here: the slot is owned, or fenced but not released."""
         return bool(self._since[slot] < NEVER)
 
     def since(self, slot: int) -> int:
@@ -303,7 +304,10 @@ class Ownership:
     # ------------------------------------------------------------------ JSON
 
     def to_json(self) -> dict[str, object]:
-        """Return the value as JSON types. Slots become runs of equal epochs: (count, since, until)."""
+        """Return the value in a form that JSON can encode.
+
+        The slots are encoded as runs with equal epochs: (count, since, until).
+        """
         changes = np.flatnonzero(
             np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
         )

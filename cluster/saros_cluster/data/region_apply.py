@@ -56,11 +56,11 @@ from saros_storage.region import Region
 from saros_storage.scan.snapshot import Chosen, everything
 from saros_storage.schema import DeleteDatabase
 
-#: After a flush, free the log only if this frees at least this many entries, since the state is written each time.
+#: The log is freed after a flush only if at least this many entries can be freed, since the state is written each time.
 _RELEASE_ENTRIES = 2_000
-#: Also free the log if pieces of files with this total size were applied since the log was last freed.
+#: The log is also freed if pieces of files with this total size were applied since it was last freed.
 _RELEASE_SHIPPED_BYTES = 16 << 20
-#: Longest time between two attempts while the disk is full.
+#: Longest time between two attempts to write while the disk is full.
 _FULL_DISK_SECONDS = 1.0
 #: The folder into which a snapshot is fetched.
 _STAGING = "staging"
@@ -187,7 +187,10 @@ class RegionMachine:
             return outcomes
 
     def _wait_for_memory(self) -> None:
-        """Block until the memtables have room. A committed entry must be applied, however long the disk is full."""
+        """Block until the memtables have room.
+
+        A committed entry must be applied, so this waits as long as the disk is full.
+        """
         while not self.region.closed:
             try:
                 self.region.wait_for_memory()
@@ -222,7 +225,7 @@ class RegionMachine:
             return self._apply_command(entry.index, command)
 
     def _ship(self, index: int, shipping: Shipping) -> Outcome:
-        """Add a piece to a file, or remove the file."""
+        """Add a piece to a shipped file, or remove a shipped file."""
         replica, shipments = self.replica, self.replica.shipments
         if isinstance(shipping, Piece):
             shipments.write(index, shipping, self._wait_for_disk)
@@ -374,10 +377,11 @@ class RegionMachine:
         self._shelf.release(token)
 
     def capture(self, chosen: Chosen = everything) -> bytes:
-        """Capture the chosen partitions as of one entry. Put the capture on this group's shelf and return its id.
+        """Capture the chosen partitions as of one entry.
 
-        Flush twice: first while entries are being applied, then the remainder while no entry is applied. Raises
-        DiskFull, StoreClosed, CorruptFile.
+        Put the capture on the shelf, where this group stores its captures, and return the capture's id. Flush twice:
+        first while entries are being applied, then the remainder while no entry is applied. Raises DiskFull,
+        StoreClosed, CorruptFile.
         """
         self.region.flush_chosen(chosen, gently=True)
         with self._applying:

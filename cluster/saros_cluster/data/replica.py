@@ -66,13 +66,13 @@ class Replica:
         self.validated_index = state.index
         #: All entries up to this one are in files.
         self.released = state.released
-        #: The last entry that was applied since the start or is in files. Later ones may not be in memory yet.
+        #: The last entry that was applied since the start or is in files. Later entries may not be in memory yet.
         self.reached = state.released
-        #: Those entries of the remaining log that had no effect.
+        #: The entries of the remaining log that had no effect.
         self.skipped = list(state.skipped)
-        #: For each entry of the remaining log that took effect in part: the positions of the applied tablets.
+        #: For each entry of the remaining log that took effect only in part, the positions of the applied tablets.
         self.partly = {index: list(places) for index, places in state.partly}
-        #: For each entry of the remaining log whose deletions skipped some slots: these slots.
+        #: For each entry of the remaining log whose deletions skipped some slots, the skipped slots.
         self.spared = {index: frozenset(slots) for index, slots in state.spared}
         self.requests = AppliedRequests(state.requests, state.arrived_requests)
         self.drops = Drops.from_json(state.drops)
@@ -81,7 +81,7 @@ class Replica:
             self.begin_with(arrival)
         #: The files may contain the effects of entries up to this one, although the log has not replayed them yet.
         self._found = max([region.partitions.applied, *(p.manifest.created for p in region.partitions)])
-        #: The last filtered view: the pinned snapshots, the versions they were filtered by, and the result.
+        #: The last filtered view: the pinned snapshots, the versions by which they were filtered, and the result.
         self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
         #: The entry that released slots whose files are not removed yet.
         self.removing: int | None = None
@@ -122,7 +122,10 @@ class Replica:
         self.region.freeze_large()
 
     def begin_with(self, arrival: Arrival) -> None:
-        """Create the partitions of an arrival. Their data is read at the former group until it has arrived."""
+        """Create the partitions of an arrival.
+
+        The data of these partitions is read at the former group until it has arrived.
+        """
         for database, number in arrival.partitions:
             if self.region.schema.is_database(database):
                 underlay = self._underlay(arrival, database, number)
@@ -270,7 +273,7 @@ class Replica:
 
     @property
     def moves(self) -> tuple[int, int, int]:
-        """The last move that took slots away, the last that brought slots, the last whose slots were removed here."""
+        """The last moves that took slots away, that brought slots, and whose slots were removed here."""
         with self.region.lock:
             return self.ownership.fenced, self.ownership.opened, self.ownership.released
 

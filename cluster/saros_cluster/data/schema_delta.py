@@ -1,4 +1,4 @@
-"""Changes of a group's schema, for nodes that have no replica of the group. Pure: any thread."""
+"""Changes of a group's schema, as they are sent to nodes that have no replica of the group. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 class SchemaDelta(msgspec.Struct, frozen=True):
     """The changes of a group's schema after some entry, up to entry `index`.
 
-    If `whole`, the changes begin with an empty schema. `drop` is the newest drop that the delta reflects. `since` has,
-    for each database that the delta creates, the move that brought the database's series to the group, or 0 if the
-    group always had them. `left` is the last move away from the group after which slots were removed: a database that a
-    whole delta does not contain may have left with that move.
+    If `whole` is true, the changes begin with an empty schema. `drop` is the newest drop that the delta reflects.
+    `since` has, for each database that the delta creates, the move that brought the database's series to the group, or
+    0 if the group always had them. `left` is the last move away from the group after which slots were removed: a
+    database that a whole delta does not contain may have left with that move.
     """
 
     index: int
@@ -27,7 +27,7 @@ class SchemaDelta(msgspec.Struct, frozen=True):
     left: int = 0
 
     def to_json(self) -> list[object]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         return [
             self.index,
             self.whole,

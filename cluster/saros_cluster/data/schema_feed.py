@@ -18,7 +18,7 @@ from saros_cluster.data.schema_delta import SchemaDelta
 from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase, DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
-#: Number of recent entries whose schema changes are stored for nodes that ask.
+#: Number of recent entries whose schema changes are stored for nodes that ask for them.
 _KEPT = 2_000
 Told = Callable[[SchemaDelta], object]
 
@@ -56,7 +56,7 @@ class SchemaFeed:
         self._on_schema_delta(self._delta(index, changes, whole=False))
 
     def forget(self, index: int) -> None:
-        """Discard the changes up to entry `index`: they may concern databases that have left the group."""
+        """Discard the changes up to entry `index`, which may concern databases that have left the group."""
         self._kept.clear()
         self._kept_from = index
 

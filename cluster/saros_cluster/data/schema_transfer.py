@@ -22,7 +22,7 @@ _PART_SERIES = 1_000
 def changes_to_transfer(
     tree: SchemaTree, changes: Iterable[SchemaChange], is_moving: Callable[[str], bool]
 ) -> list[SchemaChange]:
-    """Return those of the changes of a tree that move with slots, split into small parts.
+    """Return the changes that create the part of a tree that moves with slots, split into small parts.
 
     `is_moving` tells whether a database's first slice moves.
     """
@@ -30,7 +30,10 @@ def changes_to_transfer(
 
 
 def belongs_to_transfer(tree: SchemaTree, change: SchemaChange, is_moving: Callable[[str], bool]) -> bool:
-    """Return whether a group that gets slots needs a change. `is_moving` tells if a database's first slice moves."""
+    """Return whether a group that receives slots needs a given change.
+
+    `is_moving` tells if a database's first slice moves.
+    """
     database: str | None = None
     if isinstance(change, CreateDatabase):
         database = change.path

@@ -1,4 +1,6 @@
-"""Snapshots of regions. The member that has the data freezes them, and the member that lacks it pulls them.
+"""Snapshots of regions.
+
+The member that has the data freezes the files, and the member that lacks the data fetches them.
 
     shelf     the region's capture, with the group's state as its note       (`saros_storage.checkpoint`)
               "snapshot.list" id                          -> the state, and each partition's manifest

@@ -5,9 +5,9 @@
     the schema, as `SchemaTree.dump` writes it
 
 Entries up to `released` are in the partitions' files. The log need not have these entries, and a replay ignores them.
-Entries after that, up to `index`, are replayed without being validated again. Among the replayed entries, `skipped`
-lists those that had no effect, `partly` those of which only some tablets took effect, and `spared` those whose
-deletions skipped some slots.
+Entries after that, up to `index`, are replayed without being validated again. Of the replayed entries, `skipped` lists
+each that had no effect, `partly` each that applied only some of its tablets, and `spared` each whose deletions skipped
+some slots.
 
 The region is in the folder of its `generation`. Another member's snapshot is put into a new folder, and takes effect
 once this file names the new generation. `installed` is the last snapshot's position in the log, which the log itself
@@ -38,7 +38,7 @@ _FIRST_LINE = re.compile(rb"saros-group (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """The content of the file. See the module for its fields. `schema` is the dumped tree."""
+    """The content of the file. The module's docstring describes the fields. `schema` is the dumped tree."""
 
     index: int = 0
     released: int = 0

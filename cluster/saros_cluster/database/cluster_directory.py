@@ -4,8 +4,8 @@
     newest    includes every acknowledged change, unless the meta group does not answer promptly
     change    goes into the meta group's log; visible on this node when it returns
 
-Logins use `newest`, so that a new user can at once log in on all nodes, and a dropped user on none. The renewal of a
-password hash waits for a leader only briefly. If it fails, the next login tries it again.
+Logins use `newest`, so that a new user can log in on all nodes at once, and a dropped user cannot log in anywhere. The
+renewal of a password hash waits for a leader only briefly. If it fails, the next login tries it again.
 
 A cluster that was started without an administrator has no users, since no one would have the right to create the first
 one. Thread-safe.
@@ -28,7 +28,7 @@ class ClusterDirectory:
     """The users in the meta group's state. Implements `Directory`."""
 
     def __init__(self, database: ClusterDatabase, known: Callable[[], Users]) -> None:
-        """`known` returns the users in this node's copy of the meta group's state."""
+        """Start with `known`, which returns the users in this node's copy of the meta group's state."""
         self._database = database
         self._known = known
 

@@ -73,12 +73,12 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: Timeout of a background refresh of the schema of remote groups.
 _REFRESH_SECONDS = 1.0
-#: The number of remote groups that one refresh asks for new series. The next refresh asks the groups after these.
+#: The number of remote groups that one refresh asks for new series. The next refresh asks the groups that follow these.
 _GROUPS_REFRESHED = 16
 #: The number of threads for requests that span several groups. All requests of the node share them. At most WAITING_MAX
 #: of them may wait for a leader.
 _THREADS = 32
-#: If a shipped file receives nothing for this long, it is abandoned.
+#: If no bytes of a shipped file arrive for this long, the file is abandoned.
 _SHIPMENT_LEASE_NS = 600_000_000_000
 #: The number of devices for which the group of the last write is remembered.
 _WRITTEN_MAX = 50_000
@@ -170,7 +170,7 @@ class ClusterDatabase:
 
     @property
     def routing(self) -> Routing:
-        """The current routing. Each access may return a newer routing than the one before."""
+        """The current routing. Each access may return a newer routing than the previous access."""
         return self._parts.routes.now
 
     @property
@@ -180,7 +180,7 @@ class ClusterDatabase:
 
     @property
     def options(self) -> StoreOptions:
-        """The options of this node's regions."""
+        """The options of the regions on this node."""
         return self._parts.options
 
     # ------------------------------------------------------------------ writing
@@ -215,7 +215,7 @@ class ClusterDatabase:
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedWrite | None]:
         """Implement `Database.submit_writes`. Accept writes that become one entry of a group that this node leads."""
-        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
+        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects at least these drops
         tree, routing = self.schema, self.routing
         ready = [self._entry_of(tablet, request, drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([entry for entry in ready if entry is not None]))
@@ -224,7 +224,7 @@ class ClusterDatabase:
     def _entry_of(
         self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[GroupId, bytes] | None:
-        """Return the write as one entry, or None if it needs several entries or this node does not lead its group."""
+        """Return the write as one entry, or None if the write needs several entries or another node leads its group."""
         try:
             rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
         except StorageError:
@@ -266,7 +266,7 @@ class ClusterDatabase:
     ) -> None:
         if creates:
             self._schema_coordinator.wait_remote_schema(creates, request.deadline_ns)
-        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
+        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects at least these drops
         tree = self.schema
         if creates:
             tree = tree.dry_run(creates, [frame.head.device for frame in frames])
@@ -348,7 +348,7 @@ class ClusterDatabase:
     def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """Implement `Database.delete_series`.
 
-        Raises PartialFailure. In that case, a drop that has begun is completed later.
+        Raises PartialFailure. If an error is raised, a drop that has begun is completed later.
         """
         with change_locks(self.write_guards):
             for guard in self.write_guards:
@@ -370,7 +370,7 @@ class ClusterDatabase:
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
         """Implement `Database.delete_database`.
 
-        Raises PartialFailure. In that case, a drop that has begun is completed later.
+        Raises PartialFailure. If an error is raised, a drop that has begun is completed later.
         """
         with change_locks(self.write_guards):
             for guard in self.write_guards:
@@ -380,7 +380,10 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ the meta group
 
     def change_users(self, change: UsersCommand, seconds: float, deadline_ns: int | None = None) -> None:
-        """Change users. The change is visible here on return. Raises UserMistake, NoLeader, OutcomeUnknown."""
+        """Change users. The change is visible on this node when the call returns.
+
+        Raises UserMistake, NoLeader, OutcomeUnknown.
+        """
         entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
         until_ns = step_deadline_ns(self._parts.clock.monotonic_ns(), seconds, deadline_ns)
         self._parts.proposer.propose(META, entry, deadline_ns=until_ns)
@@ -390,7 +393,7 @@ class ClusterDatabase:
             raise error.unknown() from error
 
     def grow(self, step: GrowthCommand) -> None:
-        """Take a step of a change of the topology. The step is visible here on return.
+        """Execute one step of a change of the topology. The step is visible on this node when the call returns.
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
@@ -438,7 +441,7 @@ class ClusterDatabase:
         return self._read_barrier.confirmations
 
     def refresh_schema(self) -> None:
-        """Fetch schema changes of some remote groups. Each call continues where the previous call ended.
+        """Fetch the schema changes of some remote groups. Each call continues where the previous call ended.
 
         Raises SchemaUnknown.
         """
@@ -492,7 +495,7 @@ class ClusterDatabase:
         return self._parts.replicas.latest
 
     def status(self) -> StoreStatus:
-        """Return figures of this node's regions. The counts of databases and devices are for the whole cluster."""
+        """Return statistics of this node's regions. The counts of databases and devices refer to the whole cluster."""
         here = self._parts.replicas.status()
         problems = (*here.problems, *layer_problems(self.view_layers))
         schema = self.schema

@@ -36,7 +36,7 @@ RENEWALS_MAX = 100
 #: The number of times that a reader checks whether another coordinator has ended its drop, before it completes the drop
 #: itself.
 _OTHERS_TURNS = 5
-#: The pause before such a check: to end a drop, or to learn of a move, takes a few network round trips.
+#: The pause before each of these checks: a few network round trips are needed to end a drop or to learn of a move.
 TRIPS_SECONDS = 0.02
 #: The time for which a write waits for a new routing while its slots move, before it asks the meta group.
 _MOVE_SECONDS = 0.25
@@ -64,10 +64,10 @@ class DropCoordinator:
     # ------------------------------------------------------------------ drops
 
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
-        """Begin a drop once no slots are moving, and have all groups apply it. Raises PartialFailure.
+        """Begin a drop once no slots are moving, and make all groups apply it. Raises PartialFailure.
 
-        Slots may start to move, and groups may end, before all groups have applied the drop. The remainder of the drop
-        is then repeated.
+        Slots may start to move, and groups may end, before all groups have applied the drop. In these cases, the
+        remainder of the drop is repeated.
         """
         begin = WriteRequest(deadline_ns=deadline_ns)
         deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
@@ -89,8 +89,8 @@ class DropCoordinator:
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
         """Execute all pending drops.
 
-        Each group applies them in order. The call is idempotent, and several nodes may make it at once. The meta
-        group's leader makes it now and then, for coordinators that failed.
+        Each group applies the drops in the order of their numbers. This is idempotent, and several nodes may do it at
+        once. The meta group's leader does it from time to time, in place of coordinators that failed.
         """
         pending = sorted(self._schema.pending.items())
         if not pending:
@@ -122,15 +122,15 @@ class DropCoordinator:
     def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
         """Wait until all groups have applied those visible drops that overlap the path patterns.
 
-        The group that stores the schema drops a series before other groups drop the series' points. In between, the
-        other groups still accept points of that series from coordinators that have not seen the drop. A client that has
-        seen that the series is gone could write such points, have them acknowledged, and lose them to the drop. A read
+        The group that stores the schema drops a series before other groups drop the series' points. Until then, the
+        other groups accept points of that series from coordinators that have not seen the drop. A client that has seen
+        that the series is gone could write such points, have them acknowledged, and lose them to the drop. A read
         therefore waits.
 
         Raises StorageError (2017) if the drops cannot be completed in time.
         """
         self._wait_drops_visible(deadline_ns)
-        # A database is hidden as soon as its drop begins, a series once its group has applied the drop.
+        # A database is hidden as soon as its drop begins. A series is hidden once its group has applied the drop.
         begun = {number for number, drop in self._schema.pending.items() if overlaps(drop, patterns)}
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
@@ -168,7 +168,7 @@ class DropCoordinator:
         except NoLeader as error:
             if overtaken is None:
                 raise
-            # Some groups may have applied their part in an earlier attempt.
+            # Some groups may have applied their part of the request in an earlier attempt.
             raise error.unknown() from error
         assert overtaken is not None
         raise overtaken
@@ -176,12 +176,12 @@ class DropCoordinator:
     def prepare_retry(
         self, error: UserMistake, devices: Sequence[str], routing: Routing, deadline_ns: int | None
     ) -> None:
-        """Learn of the drop or move that made groups refuse a request.
+        """Find out which drop or move made groups refuse a request.
 
         Raise `error` if the refusal had another reason.
 
-        `routing` is the one with which the request was prepared. If slots moved, wait until the move is over, since
-        each attempt before that is refused again and costs a log entry.
+        The request was prepared with `routing`. If slots moved, wait until the move is over, since each attempt before
+        that is refused again and costs a log entry.
         """
         if error.code == MOVED:
             if not self._routes.await_open(routing, _MOVE_SECONDS):
@@ -192,7 +192,10 @@ class DropCoordinator:
             raise error
 
     def _learn_drops(self, devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Learn of the drops in these devices' databases. If all are already known, complete a pending drop."""
+        """Find out which drops concern the databases of these devices.
+
+        If all of these drops are already known, complete a pending drop.
+        """
         groups = self.schema_groups(devices)
         before = self._schema.drops
         self._entries.wait_visible(groups, deadline_ns)
@@ -207,6 +210,6 @@ class DropCoordinator:
         return {self._routes.now.schema_group(database) for database in databases}
 
     def newest_visible_drop(self, drops: Mapping[GroupId, int], placed: Sequence[PlacedTablet]) -> int:
-        """Return the newest drop that the schema reflects for the databases of all these tablets."""
+        """Return the newest drop that the schema reflects for all databases to which these tablets belong."""
         databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
         return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

@@ -10,7 +10,7 @@ client's request and the file's identity, so a repeated LOAD has no second effec
 group has lost pieces of it, or if its slice has a new owner. If a LOAD fails halfway, the error says how many of its
 parts are loaded.
 
-LOAD runs on the caller's thread, which may be any thread.
+The statement LOAD runs on the caller's thread, which may be any thread.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _EXISTS, _SERIES_EXISTS = 501, 503
 
 
 class LoadedInPart(StorageError):
-    """Some parts of a LOAD are loaded, and others are not."""
+    """Some parts of the file of a LOAD are loaded, and others are not."""
 
     code = 2020
 
@@ -86,7 +86,7 @@ class Cluster(Protocol):
         ...
 
     def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Register slices before they get points, so that reads look for points there."""
+        """Register slices before points are written to them, so that reads look for points there."""
         ...
 
 
@@ -103,7 +103,7 @@ class LocalServices(msgspec.Struct, frozen=True):
 
 
 def load_file(path: str, options: LoadOptions, request: WriteRequest, cluster: Cluster, here: LocalServices) -> int:
-    """Load a file. Return the number of files into which it was split.
+    """Load a file. Return the number of files into which the file was split.
 
     Raises UserMistake with code 2051 for the file itself or 507, 509, 511, 2007 for its content, CorruptFile,
     UnsupportedFile, DiskFull, LoadedInPart, NoLeader, OutcomeUnknown.
@@ -131,7 +131,7 @@ class _Load:
         self._local = here
 
     def run(self) -> int:
-        """Stage, split and send the file, as `load_file` documents."""
+        """Stage, split and send the file, as the docstring of `load_file` describes."""
         self._load.stage(self._cluster.schema)
         seen = self._make_schema()
         for done, staged in enumerate(self._load.staged):

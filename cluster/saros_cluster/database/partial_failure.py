@@ -47,7 +47,10 @@ class RowsLeft(msgspec.Struct, frozen=True):
 
 
 class PartialFailure(StorageError):
-    """Some groups have applied their part of a request. Other groups have not, or may not have."""
+    """Some groups have applied their parts of a request.
+
+    Other groups have not applied their parts, or may not have applied them.
+    """
 
     code = 2020
 
@@ -59,7 +62,7 @@ class PartialFailure(StorageError):
         refused: UserMistake | None = None,
         rows: RowsLeft | None = None,
     ) -> None:
-        """`failed` has the parts that failed, or is empty if all parts other than `done` did.
+        """`failed` has the parts that failed, or is empty if all parts that are not in `done` failed.
 
         `rows` is set for a write of rows. `refused` is set if the request was refused for good, so that a repetition
         would be refused again.
@@ -74,7 +77,7 @@ class PartialFailure(StorageError):
 
 
 def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -> PartialFailure:
-    """Return the error of a request that is refused for good after some groups have applied `done`."""
+    """Return the error of a request that is refused for good although some groups have applied its parts `done`."""
     return PartialFailure(done, {}, str(why), why, None if rows is None else replace(rows, is_final=True))
 
 

@@ -3,14 +3,14 @@
     local group     host.read: the leader confirms an index, and this replica applies up to it
     remote group    "catch up" at a member, which does the same and answers (index, schema changes)
 
-So after a node has caught up with a group, the group's schema is in this node's tree, and a view at or after the
-returned index shows everything that was acknowledged before. If a member does not answer, the next one is asked. The
-member that answered last is asked first the next time.
+After a node has caught up with a group, its tree contains the group's schema, and a view at or after the returned index
+shows everything that was acknowledged before. If a member does not answer, the next one is asked. The next request goes
+first to the member that answered last.
 
-Weak reads do not ask for an index, but still need the schema of remote groups: otherwise, unknown series would look
+Weak reads do not ask for an index, but they need the schema of remote groups: otherwise, unknown series would look
 empty. Any member can answer with the schema as of the last entry that it has applied ("schema"). The schema is
-refreshed in the background, so that new series become visible, and when a session has seen a newer schema on another
-node.
+refreshed in the background, so that new series become visible. It is also refreshed when a session has seen a newer
+schema on another node.
 
 Thread-safe.
 """
@@ -49,27 +49,27 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SchemaTree
 
 CATCH_UP, SCHEMA = "catch up", "schema"
-#: The timeout of one member, after which the next member is asked.
+#: The time to wait for one member's answer, after which the next member is asked.
 _ATTEMPT_SECONDS = 3.0
 #: The timeout of a request for a member's schema, which the member answers without asking its leader.
 _TOLD_SECONDS = 1.0
 #: The pause before a group without a leader is asked again: an election takes longer.
 _PAUSE_SECONDS = 0.02
-#: A group with a leader confirms within this time, unless the nodes are busy.
+#: A group with a leader confirms an index within this time, unless the nodes are busy.
 _SHORT_SECONDS = 0.5
 #: The longest time that a strong read waits.
 STRONG_SECONDS = 10.0
 #: The longest time that a `mid` read waits to become current.
 MID_SECONDS = 0.5
 #: The longest time that a read waits until a replica has an index that the session saw on another node. A healthy
-#: replica has it at the next heartbeat.
+#: replica has that index at the next heartbeat.
 SHOWN_SECONDS = 0.3
 #: The longest time that a read waits after a start for the first schema of remote groups.
 KNOW_SECONDS = 5.0
 #: Interval at which a waiting replica checks how far it has applied its log.
 _POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
-#: Local groups, and the pending answers of their leaders.
+#: Groups with a replica on this node, and the pending answers of their leaders.
 Reads = list[tuple[GroupId, Future[int | None]]]
 
 
@@ -125,7 +125,10 @@ class ReadBarrier:
             return dict(self._confirmations)
 
     def is_local(self, group: GroupId) -> bool:
-        """Return whether this node has a replica of the group and is a member. A node that is still joining is not."""
+        """Return whether this node has a replica of the group and is a member of the group.
+
+        A node that is still joining the group is not a member.
+        """
         is_member = self._node in self._routes.now.members(group)
         return group == META or (is_member and group in self._replicas.machines)
 
@@ -135,7 +138,7 @@ class ReadBarrier:
         return sorted(self._routes.now.members(group), key=lambda node: (self._is_down(node), node != answering))
 
     def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
-        """Return, for each group, the index that a view must have applied. Raises NoLeader."""
+        """Return, for each group, the index of the last entry that a view must contain. Raises NoLeader."""
         found, failures = self._catch_up(list(groups), self._clock.monotonic_ns() + int(seconds * 1e9))
         for error in failures.values():
             raise error
@@ -144,8 +147,8 @@ class ReadBarrier:
     def _catch_up(self, groups: Sequence[GroupId], deadline_ns: int) -> tuple[dict[int, int], dict[GroupId, NoLeader]]:
         """Return the indexes of groups, and the errors of groups that did not confirm one.
 
-        All groups are asked at once. A longer wait for a leader takes one of the node's places for such waits
-        (`routing.availability`).
+        All groups are asked at once. A request that waits longer for a leader takes one of the node's places for
+        waiting requests (`routing.availability`).
         """
         lost = [group for group in groups if self._availability.needs_place(group)]
         short_ns = min(deadline_ns, self._clock.monotonic_ns() + int(_SHORT_SECONDS * 1e9))
@@ -204,7 +207,7 @@ class ReadBarrier:
             asked = True
 
     def confirm(self, point: ReadPoint, extent: Extent, groups: Collection[GroupId]) -> None:
-        """Ask those groups for their index whose index is not in `point` yet, if the read is current.
+        """If the read must be current, ask each group whose index is not in `point` yet for this index.
 
         Raises NoLeader.
         """
@@ -239,8 +242,8 @@ class ReadBarrier:
     def learn_for(self, point: ReadPoint, extent: Extent) -> bool:
         """Fetch the schema of remote groups whose schema is unknown here, for a read that need not be current.
 
-        Return whether the read needs groups that were not yet in `point`. The point becomes stale unless this node
-        shows at least the entries of these groups that the session has seen before. Raises SchemaUnknown.
+        Return whether the read needs groups that were not yet in `point`. The point is marked as stale unless this node
+        shows all entries of these groups that the session has seen before. Raises SchemaUnknown.
         """
         routing = self._routes.now
         new = [group for group in self._groups_of(extent, routing) if group not in point.applied]
@@ -256,7 +259,7 @@ class ReadBarrier:
         return True
 
     def _know_schema(self, point: ReadPoint, groups: Iterable[GroupId], deadline_ns: int) -> None:
-        """Fetch the schema of those groups whose schema is unknown.
+        """Fetch the schema of each group whose schema is unknown here.
 
         A partial read leaves out groups that do not answer.
         """
@@ -267,7 +270,10 @@ class ReadBarrier:
             _raise_first(errors)
 
     def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
-        """Return the end of a wait of at most `seconds`. A partial read reserves half of its time for reading."""
+        """Return the time at which a wait of at most `seconds` ends.
+
+        A partial read reserves half of its time for reading.
+        """
         now_ns, end_ns = self._clock.monotonic_ns(), point.deadline_ns
         if end_ns is not None and point.partial:
             end_ns = (now_ns + end_ns) // 2
@@ -284,14 +290,14 @@ class ReadBarrier:
         return Extent(scope, version, sorted({*matching, *(database for database, _ in times)}), times)
 
     def renewed(self, extent: Extent) -> Extent:
-        """Return the extent of the read, resolved again if the schema has changed."""
+        """Return the extent of the read, which is computed again if the schema has changed."""
         return extent if extent.version == self._schema.tree.version else self.resolve(extent.scope)
 
     def _groups_of(self, extent: Extent, routing: Routing) -> list[GroupId]:
         """Return the groups whose schema or points a read needs, according to the schema and routing known here.
 
         The meta group is always among them: it has the databases, their partitions and the partition table. At least
-        one data group is among them, too, since each has the catalogue and the TTL rules.
+        one data group is among them, since every data group has the catalogue and the TTL rules.
         """
         found = {*map(routing.schema_group, extent.databases), *self.groups_read(extent, routing)}
         return [META, *(sorted(found) or self._anyone(routing))]
@@ -304,7 +310,7 @@ class ReadBarrier:
         return sorted({g for name, time in extent.times for g in routing.groups_for(name, time, known.get(name))})
 
     def _anyone(self, routing: Routing) -> Sequence[GroupId]:
-        """Return one data group, if possible one that has a leader and is local."""
+        """Return one data group, preferably one that has a leader and a replica on this node."""
         leaderless = {group: self._host.leader_of(group) is None for group in routing.groups}
         return sorted(routing.groups, key=lambda group: (leaderless[group], not self.is_local(group)))[:1]
 
@@ -360,7 +366,7 @@ class ReadBarrier:
             failures[group] = failure
 
     def read_error(self, group: GroupId, error: Exception, extent: Extent) -> NoReplica | DataMoving:
-        """Return the error of a read that no remaining holder of a group can answer."""
+        """Return the error for a read that none of a group's remaining holders can answer."""
         databases = self._concerned(group, extent)
         if getattr(error, "code", None) == MOVED:
             return DataMoving(databases)
@@ -385,13 +391,13 @@ class ReadBarrier:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
 
     def pause(self, seconds: float) -> None:
-        """Sleep, so that other nodes can make progress."""
+        """Sleep for a moment, so that other nodes can make progress."""
         time.sleep(seconds)
 
     def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
         """Wait at most `seconds` until groups show as much as a session has seen. Return whether the schema does.
 
-        Skip groups that have ended. Skip the data of remote groups, too: a view asks the holders for it.
+        Skip groups that have ended. The data of remote groups is also skipped: a view asks the holders for it.
         """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)
@@ -439,7 +445,7 @@ class ReadBarrier:
         raise self._no_leader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
-        """Return the member's index, or None if the caller must ask again: the schema has changed meanwhile."""
+        """Return the member's index, or None if the caller must ask again, since the schema has changed meanwhile."""
         known = self._schema.applied_index(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
@@ -455,7 +461,7 @@ class ReadBarrier:
     # ------------------------------------------------------------------ schema of remote groups, for weak reads
 
     def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
-        """Return the remote groups whose schema is unknown, each with index 0: any state of the schema suffices."""
+        """Return the remote groups whose schema is unknown, each with index 0, since any state of it is sufficient."""
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
@@ -477,7 +483,7 @@ class ReadBarrier:
         return found
 
     def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> dict[GroupId, SchemaUnknown]:
-        """Fetch the schema changes of groups, at least up to the entries in `wanted`.
+        """Fetch the schema changes of groups, for each group at least up to its entry in `wanted`.
 
         Return the errors of groups that failed.
         """
@@ -542,7 +548,7 @@ def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
     """Return the databases of the sources' devices, each with the ranges of time that are read.
 
-    The schema tells the database of a known device. For other devices, the path tells it.
+    For a known device, the database is found in the schema. For other devices, it is derived from the path.
     """
     found: set[tuple[str, TimeRange]] = set()
     for path, time_range in sources:

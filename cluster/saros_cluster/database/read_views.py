@@ -6,10 +6,11 @@
                   weak    the local state; stale unless it includes all that the session has seen, on any node
     view          one snapshot if all data is on this node; otherwise also readers, by the current routing (`remote`)
 
-A read depends on these groups: the meta group, the groups that store the schema of databases that its patterns may
-match, and the groups of the partitions that may have points of its sources.
+A read depends on the meta group, on the groups with the schema of databases that its patterns may match, and on the
+groups of the partitions that may have points of its sources.
 
-While a view is open, its leases on other nodes are renewed. Otherwise their holders would release them. Thread-safe.
+While a view is open, its leases on other nodes are renewed. Without a renewal, the holders would release the views.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class ReadViews:
         return view
 
     def renew(self) -> None:
-        """Renew the leases of open views at their holders. The caller does this well within the lease."""
+        """Renew the leases of open views at their holders. The caller renews well before the lease ends."""
         with self._lock:
             views = list(self._open)
         for view in views:
@@ -205,7 +206,7 @@ class ReadViews:
         return [node for node in self._read_barrier.holders(group) if node != self._node]
 
     def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, extent: Extent) -> list[RemoteTarget]:
-        """Return the targets to try in order: first holders that show what the session has seen, then any holder."""
+        """Return the targets in the order to try: holders that show all that the session has seen, then the others."""
         nodes = self._others(group)
         if not nodes:
             raise DataMoving(extent.databases)
@@ -217,7 +218,7 @@ class ReadViews:
 
 
 def _stop_being_current(point: ReadPoint, error: NoLeader) -> None:
-    """Give up waiting for a leader's confirmation. Raise the error, or let a `mid` read be stale."""
+    """Give up waiting for a leader's confirmation. Raise the error, or mark a `mid` read as stale."""
     if point.strong:
         raise error
     point.current, point.stale = False, True

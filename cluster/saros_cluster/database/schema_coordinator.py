@@ -4,8 +4,8 @@
     series             the group that keeps their database's schema; rows for that group go into the same entry
     TTL, catalogue     an entry in every group
 
-Nothing is created at or below a pending drop. A request that a drop or a move of slots overtakes is prepared again
-(`drop_coordinator`). Thread-safe.
+Nothing is created at or below a pending drop. If a drop or a move of slots overtakes a request, the request is prepared
+again (`drop_coordinator`). Thread-safe.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SchemaCoordinator:
     def delete(self, mutation: Mutation, request: WriteRequest) -> None:
         """Propose a deletion in each group that may have matching points. Repeat it if a move of slots overtakes it.
 
-        The repetition has no second effect in a group: rows written there since the first attempt remain.
+        The repetition has no second effect in a group: rows that were written there after the first attempt remain.
         """
         self._entries.change_meta(BeginDeletion(), request)
         entry = self._meta_entry_of(Request(*request.key))
@@ -131,7 +131,7 @@ class SchemaCoordinator:
     # ------------------------------------------------------------------ partitions
 
     def unregistered(self, partitions: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
-        """Return, for each database, the slices that the meta group has not registered as having points."""
+        """Return, for each database, the slices that the meta group has not registered yet."""
         missing: dict[str, tuple[int, ...]] = {}
         for database, slices in partitions.items():
             known = self._schema.partitions.get(database, {})
@@ -174,8 +174,8 @@ class SchemaCoordinator:
         """Create databases, then series.
 
         Rows for a group that gets new series go into the same entry as these series, and are removed from `rows`.
-        `tree` is the schema after the changes. `drops` has the drops that the schema reflects. `routing` assigns series
-        and rows to groups. `written` is passed to `WriteCoordinator.propose_all`. `partitions` has the slices of each
+        `tree` is the schema after the changes. The schema reflects the drops in `drops`. `routing` assigns series and
+        rows to groups. `written` is passed to `WriteCoordinator.propose_all`. `partitions` has the slices of each
         database's rows.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
@@ -200,7 +200,7 @@ class SchemaCoordinator:
             self._entries.propose_all(mutations, request, routing, seen, written)
 
     def _create_database(self, path: str, partitions: Collection[int], request: WriteRequest, *, wanted: bool) -> None:
-        """Create a database. It may exist already, unless the request asked for the database itself (`wanted`)."""
+        """Create a database. The database may exist already, unless it is one that the request asked for (`wanted`)."""
         create = CreateDatabase(path, tuple(sorted(partitions)))
         try:
             self._entries.change_meta(create, request if wanted else self._entries.renumbered(request))

@@ -3,8 +3,9 @@
     series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  rows of clients are refused (2061)
 
 The mark is part of the schema because every write consults the schema: a node that creates a series finds the mark in
-the log of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to the
-client or sender that created it first, and every acknowledged write is visible to reads. Pure: any thread.
+the log of the series' group, even if the meta group's entry about the sender reaches the node much later. So a device
+belongs to the client or sender that created it first, and every acknowledged write is visible to reads. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SENT_ELSEWHERE = 2061
 def sender_of(device: DeviceSchema | None) -> str | None:
     """Return the sender of a device, or None if the device is missing or mirrors no sender's device.
 
-    The device's first series decides, since it created the device.
+    The device's first series decides, since the device was created with this series.
     """
     if device is None:
         return None

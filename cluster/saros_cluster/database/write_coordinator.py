@@ -1,16 +1,16 @@
-"""Proposes a coordinator's entries to the meta group and, in parallel, to data groups.
+"""Proposes the entries of a coordinator to the meta group, and to several data groups in parallel.
 
 Each entry carries a request, either the client's or one of this node's own, so that a repetition has no second effect
-(`data.applied_requests`). A write that spans groups is one entry in each. Each entry takes effect entirely or not at
-all. The outcome of the whole request:
+(`data.applied_requests`). A write that spans several groups becomes one entry in each group. Each entry takes effect
+entirely or not at all. The outcome of the whole request:
 
     all done                      nothing is raised
     some refused it               the refusal: the request is wrong, or must be prepared again
     none done                     the failure; OutcomeUnknown takes precedence, since it may be done after all
     some done, others not         PartialFailure (2020), which lists both
 
-A caller that prepares a refused request again passes on which rows are written already. If the request is refused for
-good later, the error is a PartialFailure, too. Thread-safe.
+A caller that prepares a refused request again states which rows are written already. If the request is refused for good
+later, the error is a PartialFailure, too. Thread-safe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class WriteCoordinator:
     def __init__(
         self, client: int, proposer: Proposer, read_barrier: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
-        """`client` is the client number of this node's own requests. `pool` runs the proposals to several groups."""
+        """`client` is the client number of this node's own requests.
+
+        The threads of `pool` run the proposals to several groups.
+        """
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
@@ -79,7 +82,7 @@ class WriteCoordinator:
         seen: int = 0,
         written: dict[GroupId, Mutation] | None = None,
     ) -> None:
-        """Propose an entry in all groups in parallel. `routing` is the one that assigned the mutations to the groups.
+        """Propose an entry in all groups in parallel. The mutations were assigned to the groups by `routing`.
 
         `seen` is the newest drop that the mutations reflect. `written` has, for each group, the rows that the request
         has written already, and is updated here. Raises what `in_all` raises.
@@ -103,7 +106,8 @@ class WriteCoordinator:
     def in_all(self, mutations: Parts, act: Callable[[GroupId], None], done: Parts | None = None) -> None:
         """Run `act` for each group, for all groups at once. Raise errors after all have finished (`raise_failures`).
 
-        `done` has the parts of the request that are applied. A group without a leader does not stop the others.
+        `done` has the parts of the request that are applied. A group without a leader does not stop the requests to
+        other groups.
         """
         raise_failures(mutations, self._failures(mutations, act), done or {})
 
@@ -118,7 +122,7 @@ class WriteCoordinator:
         return {group: error for group, result in results.items() if (error := _failure(result)) is not None}
 
     def change_meta(self, command: MetaCommand, request: WriteRequest = UNNUMBERED) -> None:
-        """Propose a command to the meta group. Its effect is visible here on return.
+        """Propose a command to the meta group. The effect of the command is visible on this node when the call returns.
 
         Without `request`, the command gets its own number, since one request may need several commands.
         """

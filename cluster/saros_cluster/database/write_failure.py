@@ -23,8 +23,8 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.mutation.tablet_codec import TabletFrame, frame_times
 
-#: Limit of the number of ranges of missing rows that are listed for a device. If there are more, the shortest runs of
-#: written rows count as missing.
+#: The maximum number of ranges of missing rows that are listed for a device. If there are more ranges, the shortest
+#: runs of written rows between them count as missing, too.
 _RANGES_MAX = 32
 
 

@@ -39,7 +39,7 @@ _FIRST_LINE = re.compile(rb"saros-meta (\d{1,4}) ([0-9a-f]{8})\n")
 
 
 def encode_meta_entry(request: Request, command: MetaCommand) -> bytes:
-    """Return the data of an entry."""
+    """Return the data of an entry of the log."""
     return _HEAD.pack(*request) + encode_meta(command)
 
 
@@ -87,7 +87,10 @@ class MetaMachine:
         return outcomes
 
     def _try_save(self) -> None:
-        """Save the state. On a full disk the log keeps the entries, and the next entry tries again."""
+        """Save the state.
+
+        If the disk is full, the log keeps the entries, and the write is tried again after the next entry.
+        """
         try:
             self.save()
         except OSError as error:
@@ -112,7 +115,7 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """Return the entry with which a request took effect, or None if it has not, or not recently enough."""
+        """Return the entry with which a request took effect, or None if it had no effect or only one long ago."""
         with self._lock:
             return self._requests.entry_of(request)
 
@@ -141,10 +144,10 @@ class MetaMachine:
             return self._applied, self._dump()
 
     def forget_snapshot(self, token: bytes) -> None:
-        """Do nothing: the token is all of the snapshot."""
+        """Do nothing, since the token contains the whole snapshot."""
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
-        """Do nothing: the token is all of the snapshot."""
+        """Do nothing, since the token contains the whole snapshot."""
 
     def install(self, snapshot: Snapshot) -> None:
         """Replace the state by the state in the token, durably."""
@@ -170,9 +173,9 @@ def encode_meta_file(
 
 
 def begin_with_users(path: str, disk: Disk, users: Users) -> None:
-    """Put the first users into a node's state file. The cluster must have no users yet, and the node must not run.
+    """Write the first users into a node's state file. The cluster must have no users yet, and the node must not run.
 
-    Does nothing if there is no file. Raises CorruptFile.
+    This does nothing if there is no file. Raises CorruptFile.
     """
     if disk.exists(path):
         state, requests, applied, installed = decode_meta_file(path, bytes(disk.map(path)))

@@ -1,13 +1,13 @@
-"""Notes that the meta group stores for features built on the cluster: short texts by key, which it does not interpret.
+"""Notes that the meta group stores for features built on the cluster: short texts with keys, never interpreted.
 
     put "sync/3f5c..." = "..." as of 41     entry 41 changed the notes last: accepted
                                 as of 41     entry 57 has changed them since: refused (2064); read again and retry
 
-So a writer that succeeds has read the latest version of all notes. It can therefore enforce rules across several notes,
-such as that a device has only one sender, without the meta group knowing the rule. A step of growing or shrinking the
-cluster counts as a change of the notes, so a writer also knows the current owners of the data to which its note refers.
-All nodes have all notes in memory, and every snapshot of the meta group contains them, so notes must be small. Pure;
-values.
+If a write succeeds, the writer has therefore read the latest version of all notes. It can therefore enforce rules
+across several notes, such as that a device has only one sender, without the meta group knowing the rule. Each step of
+growing or shrinking the cluster counts as a change of the notes, so a writer also knows which nodes own the data to
+which its note refers. All nodes have all notes in memory, and every snapshot of the meta group contains them, so notes
+must be small. Pure; values.
 """
 
 from __future__ import annotations

@@ -12,16 +12,16 @@
 
 The number of a drop is the index of the entry that begins the drop (`data.drops` says how the number is used). A
 command is checked when it is applied, so its outcome is the same on every node. No command creates the first user, so a
-node that finds no users stops at the first command that changes users. Repeated commands have no effect: more than one
-node may begin the same drop of a database, or end the same drop.
+node that finds no users stops at the first command that changes users. Repeated commands have no effect, since several
+nodes may begin the same drop of a database, or end the same drop.
 
 Drops and moves of slots exclude each other: no drop begins (2026) from the time a change is prepared until all its
 slots are open, and no change proceeds (`Proceed`) before all drops have ended. So each drop finds all of its data in
 groups that accept entries, and a move transfers only data that no drop removes.
 
 A time partition (slice) of a database is registered here before its first row is written, so that a read without a time
-range asks only the groups of registered partitions. A database that an earlier version created has no such register:
-any of its slices may have points.
+range asks only the groups of registered partitions. For a database that was created by an earlier version of Saros, no
+slices are registered: any slice may have points.
 
 Pure; one thread. `version` is the entry that last changed the value.
 """
@@ -52,7 +52,10 @@ Partitions = Mapping[str, Mapping[int, int] | None]
 
 
 class CreateDatabase(msgspec.Struct, frozen=True):
-    """Create a database with its first partitions. With `None`, its partitions are not registered."""
+    """Create a database with its first partitions.
+
+    If `None` is given, the partitions of the database are not registered.
+    """
 
     path: str
     partitions: tuple[int, ...] | None = ()
@@ -97,7 +100,7 @@ class ChangeUsers(msgspec.Struct, frozen=True):
 
 
 class Grow(msgspec.Struct, frozen=True):
-    """Apply a step of growing or shrinking."""
+    """Apply a step of growing or shrinking the cluster."""
 
     step: GrowthCommand
 

@@ -59,14 +59,14 @@ logger = logging.getLogger(__name__)
 #: The length of a tick. A leader sends heartbeats every fourth tick, and an election begins after 20 to 40 ticks
 #: without one.
 TICK_NS = 50_000_000
-#: The maximum number of ticks to catch up on after a pause. A longer pause counts as this many.
+#: The maximum number of ticks to catch up on after a pause. A longer pause counts as this number of ticks.
 _TICKS_MAX = 40
-#: The delay before a write to a full disk is retried.
+#: The delay before a write that found the disk full is retried.
 RETRY_SECONDS = 1.0
 
 
 class NotLeader(Exception):
-    """This node does not lead the group, and the request had no effect.
+    """Raised because this node does not lead the group: the request had no effect.
 
     `leader` is the node to try instead, if known.
     """
@@ -80,7 +80,7 @@ class NotLeader(Exception):
 
 
 class Busy(Exception):
-    """The group accepts no more proposals at the moment, and the request had no effect."""
+    """Raised because the group accepts no more proposals at the moment: the request had no effect."""
 
     code = 606
 
@@ -108,7 +108,8 @@ class _Group(msgspec.Struct):
     reads: dict[int, Future[int | None]] = msgspec.field(default_factory=dict)
     #: The tokens of the snapshots that were made for other members.
     snapshots: set[bytes] = msgspec.field(default_factory=set)
-    #: The last index of the snapshot that has replaced the applied state, or is about to. Guarded by the host's lock.
+    #: The last index of the snapshot that has replaced, or is about to replace, the applied state. Guarded by the
+    #: host's lock.
     overtaken: int = 0
 
 
@@ -148,7 +149,7 @@ class GroupHost:
         self._dirty: dict[GroupId, None] = {}
         #: Guards the inbox, the two other queues, and `closed`.
         self._lock = threading.Lock()
-        #: Each condition is notified when there is work for its step. All three use the one lock.
+        #: Each condition is notified when there is work for its step. The three conditions share one lock.
         self.turning = threading.Condition(self._lock)
         self.syncing = threading.Condition(self._lock)
         self.applying = threading.Condition(self._lock)
@@ -159,7 +160,7 @@ class GroupHost:
         #: The first lock is held while writes are in progress, the second while entries are applied.
         self._sync_at_hand = threading.Lock()
         self._apply_at_hand = threading.Lock()
-        #: The groups that were stopped, with the reason.
+        #: The groups that were stopped, each with the reason.
         self.failures: dict[GroupId, str] = {}
         #: The status of each group as of the last turn.
         self._statuses: dict[GroupId, Status] = {}
@@ -213,15 +214,16 @@ class GroupHost:
         self._put_all([(group, self._stepping(group, found)) for group, found in by_group.items()])
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
-        """Return the future outcome of a command. The future is resolved when the command is applied here.
+        """Propose a command, and return a future for its outcome.
 
-        Fails with NotLeader, Busy, ProposalLost, ReplacedBySnapshot, NotHere.
+        The future is resolved when this node applies the command. The future fails with NotLeader, Busy, ProposalLost,
+        ReplacedBySnapshot or NotHere.
         """
         (future,) = self.propose_all([(group, data)])
         return future
 
     def propose_all(self, commands: Sequence[tuple[GroupId, bytes]]) -> list[Future[Outcome]]:
-        """Propose several commands in one turn, as `propose` does."""
+        """Propose several commands in one turn, each as `propose` does."""
         futures: list[Future[Outcome]] = [Future() for _ in commands]
         with self._lock:
             if not self.closed:
@@ -236,7 +238,7 @@ class GroupHost:
     def change_membership(self, group: GroupId, target: Membership) -> Future[Outcome]:
         """Propose a membership.
 
-        The future is resolved with None when the membership's entry is applied here. Fails as `propose` does.
+        The future is resolved with None when this node applies the membership's entry. Fails as `propose` does.
         """
         future: Future[Outcome] = Future()
         self._put(group, lambda: self._change_membership(group, target, future), future)
@@ -245,7 +247,7 @@ class GroupHost:
     def read(self, group: GroupId) -> Future[int | None]:
         """Begin a linearizable read.
 
-        The future is resolved with an index that is applied here, or None if no leader answered.
+        The future's result is an index that this node has applied, or None if no leader answered.
         """
         future: Future[int | None] = Future()
         self._put(group, lambda: self._read(group, future), future)
@@ -256,7 +258,7 @@ class GroupHost:
         self._put(group, lambda: self._transfer(group, to), None)
 
     def transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
-        """If this node leads, hand the leadership over to that one of `nodes` that can take it soonest."""
+        """If this node leads, hand the leadership over to the node in `nodes` that can take it soonest."""
         self._put(group, lambda: self._transfer_among(group, nodes), None)
 
     def compact(self, group: GroupId, index: int) -> None:
@@ -264,15 +266,15 @@ class GroupHost:
         self._put(group, lambda: self._compact(group, index), None)
 
     def status(self, group: GroupId) -> Status | None:
-        """Return the status as of the last turn, or None if the group is not here."""
+        """Return the group's status as of the last turn, or None if this node has no replica of it."""
         return self._statuses.get(group)
 
     def statuses(self) -> Mapping[GroupId, Status]:
-        """Return the statuses of all groups here, as of the last turn."""
+        """Return the statuses of all groups on this node, as of the last turn."""
         return dict(self._statuses)
 
     def blocked_by(self) -> str | None:
-        """Return the reason why a group accepts no proposals here at the moment, or None."""
+        """Return the reason why a group accepts no proposals on this node at the moment, or None if it accepts them."""
         for group, why in self.failures.items():
             return f"group {group} was stopped: {why}"
         return self._log.blocked_by()
@@ -290,7 +292,7 @@ class GroupHost:
     def campaign(self, group: GroupId) -> None:
         """Campaign at once in a group that has no leader, such as a new group.
 
-        The caller must repeat this if no leader is elected.
+        If no leader is elected, the caller must call this again.
         """
         self._put(group, lambda: self._campaign(group), None)
 
@@ -371,7 +373,7 @@ class GroupHost:
                 found.node.defer_elections(self.log_health.slow)
 
     def _collect(self) -> None:
-        """Hand out the work of all groups that have changed, until no group has any left."""
+        """Hand out the work of all groups that have changed, until no group has work left."""
         outgoing: dict[NodeId, list[Message]] = {}
         writes: list[Write] = []
         applies: list[tuple[GroupId, _Group, tuple[Entry, ...]]] = []
@@ -482,7 +484,10 @@ class GroupHost:
         return bool(self._to_sync) or self._is_probe_due
 
     def sync_some(self) -> bool:
-        """Make all pending writes durable. Return False if the disk is full and the call should be repeated later."""
+        """Make all pending writes durable.
+
+        Return False if the disk is full, in which case the call should be repeated later.
+        """
         with self._sync_at_hand:
             return self._sync()
 
@@ -525,8 +530,8 @@ class GroupHost:
         """Install the snapshot of a write before the log restarts.
 
         A crash between installation and restart leaves a state machine that is ahead of the log, which recovery
-        handles. Entries of the group that are already queued for `apply` are discarded, and their proposals get no
-        result. Idempotent.
+        handles. Entries of the group that are already queued for `apply` are discarded, and no result is returned for
+        their proposals. Idempotent.
         """
         snapshot = write.persist.snapshot
         found = self._groups.get(write.group)
@@ -547,7 +552,7 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
-                if write.persist.snapshot is not None:  # fail proposals now: a later entry may never come
+                if write.persist.snapshot is not None:  # fail the proposals now, since a later entry may never come
                     overtaken = write.persist.snapshot.position.index
                     _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 
@@ -598,7 +603,7 @@ class GroupHost:
                 term, future = found.proposals.pop(entry.index, (0, None))
                 if future is not None:
                     _answer(future, outcome if term == entry.term else ProposalLost())
-            # Terms in a log never decrease: after an entry of one term, no entry of an earlier term follows.
+            # Terms in a log never decrease: an entry is never followed by an entry of an earlier term.
             older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
             _give_up(found, older, ProposalLost)
 
@@ -607,7 +612,7 @@ class GroupHost:
     # ------------------------------------------------------------------ snapshots
 
     def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
-        """Start to fetch and to make snapshots, and release the snapshots that are no longer on offer."""
+        """Start to fetch snapshots and to make snapshots, and release the snapshots that are no longer offered."""
         if ready.fetch is not None:
             _start_thread(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:
@@ -638,7 +643,7 @@ class GroupHost:
         self._put_all([(group, offer)])
 
     def _release_snapshots(self, found: _Group, tokens: Collection[bytes]) -> None:
-        """Release snapshots that no node has to fetch any longer."""
+        """Release the snapshots that no node needs to fetch any more."""
         for token in list(tokens):
             found.snapshots.discard(token)
             _start_thread(partial(found.machine.forget_snapshot, token))
@@ -713,7 +718,7 @@ def _log_health_change(now: LogHealth) -> None:
 
 
 def _log_role_change(before: Status, now: Status) -> None:
-    """Log a change of role, so that the log shows which node led when."""
+    """Log a change of role, so that the log shows which node was the leader at what time."""
     if before.role is now.role:
         return
     of_leader = Role.LEADER in (before.role, now.role)

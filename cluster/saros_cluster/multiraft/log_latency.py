@@ -9,11 +9,13 @@
             <----------------------------------------------
               score <= 1/2, and 30 s without a slow write
 
-So one long write does not make a log slow, but three long writes in a row do, and so does a single write that takes 2 s
-or never ends. Recovery takes longer than detection, so a disk that is slow now and then counts as slow all the time.
+So a log counts as slow after three long writes in a row, or after a single write that takes 2 s or never ends, but not
+after one long write. A recovery takes longer to detect than a failure, so a disk that is slow from time to time always
+counts as slow.
 
 The usual excess is an average over those writes of a healthy log that stayed below the limit, so it never adapts to a
-slow disk. A node that starts with a slow disk has no usual excess yet. The lowest limit applies to it.
+slow disk. If the disk is slow when the node starts, no usual excess is known yet. In this case, the lowest limit
+applies.
 
 Only writes measure the disk. While a log is slow, or may be, `is_probe_due` therefore requests test writes. A healthy
 log is not tested, so an idle node writes nothing.
@@ -29,8 +31,8 @@ from __future__ import annotations
 import msgspec
 
 _SECOND = 1_000_000_000
-#: The lower and upper bounds of the limit. Users do not notice a latency below the lower bound. Above the upper bound,
-#: a healthy follower answers sooner on any network.
+#: The lower and upper bounds of the limit. Users do not notice a latency below the lower bound. At a latency above the
+#: upper bound, a healthy follower answers sooner than this disk on any network.
 LIMIT_MIN_NS, LIMIT_MAX_NS = 3 * _SECOND // 10, _SECOND
 #: The limit is this many times the usual excess. A disk that is merely busy, or shared with other work, stays below
 #: this factor.
@@ -43,12 +45,12 @@ _SHARE, _WEIGHT_MAX = 1 / 4, 2.0
 #: The weight of one write in the usual excess.
 _USUAL_SHARE = 1 / 64
 _SLOW_SCORE, _HEALTHY_SCORE = 1.0, 0.5
-#: A healthy log whose score is lower than this is not tested.
+#: A healthy log is not tested while its score is lower than this.
 _SUSPICIOUS_SCORE = 0.25
 RECOVERY_NS = 30 * _SECOND
 #: The interval between tests of a log that may be slow, and the interval between tests of a slow log.
 _SUSPICION_PROBE_NS, _SLOW_PROBE_NS = _SECOND, 5 * _SECOND
-#: Checks come 20 times a second. After a longer gap, the process was paused.
+#: Checks are made 20 times per second. If the time between two checks is longer than this, the process was paused.
 _PAUSE_NS = _SECOND
 #: The time per byte of a disk that writes 20 MB/s. A disk with less throughput is slow.
 _NS_PER_BYTE = 50
@@ -63,7 +65,7 @@ class LogHealth(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Both durations as text for messages to users."""
+        """Both durations as a text that messages to users contain."""
         return f"{self.write_ns / _SECOND:.3f} s, usually {self.usual_ns / _SECOND:.3f} s"
 
 
@@ -125,7 +127,7 @@ class LogLatency:
         self._seen_at_ns = max(self._seen_at_ns or now_ns, now_ns)
 
     def is_probe_due(self, now_ns: int) -> bool:
-        """Return whether the log should be tested by a write, if no other write is in progress."""
+        """Return whether a write should test the log, given that no other write is in progress."""
         if self._written_at_ns is None or (not self._slow and self._score < _SUSPICIOUS_SCORE):
             return False
         return now_ns - self._written_at_ns >= (_SLOW_PROBE_NS if self._slow else _SUSPICION_PROBE_NS)

@@ -8,12 +8,12 @@
     5 drop         nothing                                    the group has left this node: forget all of it
                    head = u8 kind | u64 term | u32 bytes
 
-Little-endian. A truncation after a conflict needs no record: entries with a lower index imply the truncation. One
-record contains all entries of one write, so a crash keeps all of them or none.
+Little-endian. A truncation after a conflict needs no record: it is implied by new entries with a lower index than
+earlier entries. One record contains all entries of one write, so a crash keeps all of them or none.
 
 Reading may start in the middle of a group's records, since old segments are removed: a group's first record can be of
-any kind. So a base may be older than the entries before it (a newer base then follows). Only at the end of the log can
-a reader tell whether the records are consistent.
+any kind. So a base may be older than the entries that precede it, but then a newer base follows. A reader can only tell
+at the end of the log whether the records are consistent.
 
 Pure: any thread may call the functions, but only one thread may use a `Replay`.
 """
@@ -54,7 +54,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The state machine has the entries up to `base` durably."""
+    """The state machine has durably stored the effects of the entries up to `base`."""
 
     base: Position
 
@@ -170,14 +170,14 @@ class Replay:
     """The state of one group, restored record by record in the order of the log."""
 
     def __init__(self) -> None:
-        #: The newest base; None if no record has had one.
+        #: The newest base; None if no record had one.
         self._base: Position | None = None
         self._hard_state = HardState()
         #: Entries without gaps. Invariant: all entries are after the base.
         self._entries: list[Entry] = []
 
     def apply(self, change: HardState | Restart | Base | Entries) -> None:
-        """Apply the group's next record. Raises ValueError if the record contradicts earlier ones."""
+        """Apply the group's next record. Raises ValueError if the record contradicts earlier records."""
         match change:
             case HardState():
                 self._hard_state = change

@@ -1,12 +1,12 @@
-"""The interface to other nodes, which separates the code that decides from the code that uses sockets.
+"""The interface to other nodes, which separates the code that makes decisions from the code that uses sockets.
 
     send     Raft's messages: never waits, may lose them, keeps their order while a connection lives
     call     one request, one answer, before a deadline
     stream   one request, which is sent at once, and a stream of answers; closing it cancels it at the other node
 
-Requests and answers are bytes, whose format only the module that registered the handler knows. A handler gets the id of
-the calling node, which the transport has verified. If a handler raises an exception with an int `code`, the caller gets
-a `RemoteError` with that code and the exception's text. Any other exception arrives as code 2001.
+Requests and answers are bytes, whose format only the module that registered the handler knows. Each handler receives
+the verified id of the calling node from the transport. If a handler raises an exception with an int `code`, the caller
+gets a `RemoteError` with that code and the exception's text. Any other exception arrives as code 2001.
 
 Implementations are thread-safe.
 """
@@ -90,7 +90,7 @@ class Peers(Protocol):
         ...
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Answers:
-        """Start a stream at once. Whenever the caller waits for an answer, it must arrive within `timeout_s`.
+        """Start a stream at once. Each time the caller waits for an answer, the answer must arrive within `timeout_s`.
 
         Raises Unreachable or RemoteError, here or while the caller waits for an answer.
         """

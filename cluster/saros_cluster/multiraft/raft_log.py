@@ -7,8 +7,8 @@
 Appending only queues. `wait` makes the queue durable in order: a crash keeps a prefix of it. `log_records` defines the
 records.
 
-`release` tells the log which entries the state machine has durably. `cut` then removes the oldest segments that no
-group needs (above, the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
+`release` informs the log which entries have durably reached the state machine. `cut` then removes the oldest segments
+that no group needs (above, the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
 
     1. write each group's base and hard state again if only those segments have them, and a base for released entries
     2. fsync once, whatever the durability, so that everything that the removal relies on is on the disk
@@ -18,8 +18,8 @@ A crash in between leaves duplicate records, or a log that begins earlier. A cra
 be distinguished from a lost segment. This is why the oldest segment is removed first.
 
 Memory contains no entries, only positions in the log: for each group, the records of its newest base and hard state,
-and for each segment the group's last entry. Only written records count in these positions. A queued record may still be
-taken back when the disk is full. If a cut relied on such a record, it could remove records that are still needed.
+and for each segment the group's last entry. These positions reflect only records that are written. A queued record may
+be taken back if the disk is full. If a cut relied on such a record, it could remove records that are still needed.
 
 Invariants
 - a group's newest hard state is on the disk from the moment `wait` returned for it until the group is dropped
@@ -76,7 +76,7 @@ class RaftLog:
         self._groups: dict[GroupId, _Group] = {}
         #: The ticket of the last record that `_groups` reflects.
         self._known: Ticket = _NOTHING
-        #: Records that were queued but not yet taken over into `_groups`, in order.
+        #: The queued records that `_groups` does not reflect yet, in the order of the queue.
         self._queued: deque[tuple[Ticket, GroupId, Change]] = deque()
         #: The groups that exist once all queued records are written.
         self._present: set[GroupId] = set()
@@ -143,7 +143,7 @@ class RaftLog:
     def probe(self) -> Ticket:
         """Queue a record that repeats some group's current hard state, so that waiting for the record measures a write.
 
-        While no group has a hard state, the ticket is always durable.
+        While no group has a hard state, nothing is queued, and the returned ticket counts as durable.
         """
         with self._lock:
             self._catch_up()
@@ -186,7 +186,10 @@ class RaftLog:
     # ------------------------------------------------------------------ truncation
 
     def release(self, group: GroupId, base: Position) -> None:
-        """Record that the state machine has the entries up to `base` durably. The next `cut` writes this to disk."""
+        """Record that the state machine has durably stored the effects of the entries up to `base`.
+
+        The next `cut` writes this to disk.
+        """
         with self._lock:
             self._catch_up()
             found = self._groups.get(group)
@@ -205,7 +208,7 @@ class RaftLog:
             needed = min((found.runs[0].segment for found in self._groups.values() if found.runs), default=firsts[-1])
             if needed <= firsts[0]:
                 return 0
-            # A base or hard state is not repeated here if a newer one is queued, so wait for all queued records.
+            # This does not repeat a base or hard state if a newer one is queued, so wait for all queued records.
             tickets = [self._known, *[ticket for ticket, _, _ in self._queued], *self._repeat(needed)]
         self._wait(tickets, fsync=True)
         return self._log.cut(needed)
@@ -247,7 +250,7 @@ class RaftLog:
         return self._log.failure
 
     def blocked_by(self) -> str | None:
-        """Return the reason why nothing can be written at the moment, or None."""
+        """Return the reason why nothing can be written at the moment, or None if writing is possible."""
         return self._log.blocked_by()
 
     def close(self) -> None:
@@ -298,7 +301,7 @@ class RaftLog:
 
 
 class _Run(msgspec.Struct):
-    """A group's entries in the segment that begins at record `segment`, up to entry `last`."""
+    """Entries of one group, up to entry `last`, in the segment that begins with record `segment`."""
 
     segment: int
     last: int
@@ -315,11 +318,12 @@ class _Group(msgspec.Struct):
     hard_state_at: int = 0
     #: The group needs the entries after this position, which is the base or a later one.
     released: Position = _UNKNOWN
-    #: The runs of needed entries. Invariant: segments and last entries increase, and all runs are after `released`.
+    #: The runs of needed entries. Invariant: from one run to the next, segment and last entry increase, and all runs
+    #: end after `released`.
     runs: list[_Run] = msgspec.field(default_factory=list)
 
     def note(self, change: HardState | Restart | Base | Entries, index: int, segment: int) -> None:
-        """Take the group's next written record into account."""
+        """Update the positions for the group's next written record."""
         match change:
             case HardState():
                 self.hard_state, self.hard_state_at = change, index

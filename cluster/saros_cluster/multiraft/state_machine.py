@@ -3,9 +3,10 @@
     entry (committed, durable here) --apply--> outcome          the same on every member, from the same log
 
 `apply` never raises because of an entry's content. If a command cannot be executed, its outcome is an exception, which
-is the same on every member. If `apply` raises nevertheless, this node has failed, and the group is stopped here.
+is the same on every member. If `apply` does raise an exception, this node has failed, and the group is stopped on this
+node.
 
-A member gets a snapshot if it lacks entries that no log has any more:
+A member receives a snapshot if it lacks entries that are no longer in any log:
 
     at the leader    take_snapshot -> (index, token)   ==offer==>   stage(sender, snapshot)   beside the live state
                                                                     install(snapshot)         in its place, durably
@@ -49,7 +50,7 @@ class StateMachine(Protocol):
         ...
 
     def install(self, snapshot: Snapshot) -> None:
-        """Replace the state by the staged snapshot. The new state is durable on return."""
+        """Replace the state with the staged snapshot. The new state is durable on return."""
         ...
 
 

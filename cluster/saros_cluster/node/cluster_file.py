@@ -7,9 +7,9 @@ A folder without this file is a single database.
      "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        only on a node that joined later
      "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    if missing, there are no users
 
-The file is written once, when the cluster is created. It is the same for all of the first nodes except for `node`, and
-describes how the cluster began. Later changes are in the meta group's state. Every mistake in the file raises an error
-that names the file and the key.
+The file is written once, when the cluster is created. The file describes the cluster when it was created, and differs
+between the first nodes only in `node`. Later changes are in the meta group's state. Every mistake in the file raises an
+error that names the file and the key.
 
 A `ClusterFile` is a value and always valid. `load` and `save` may be called from any thread.
 """
@@ -36,7 +36,7 @@ from saros_storage.io.disk import Disk
 
 CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
-#: The limit of slots: 1000 for each of a thousand nodes. More would only slow down the tables.
+#: The limit of slots: 1000 for each of a thousand nodes. A larger number of slots would only slow down the tables.
 _SLOTS_MAX = 1_000_000
 _ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
@@ -80,7 +80,7 @@ class ClusterFile(msgspec.Struct, frozen=True):
     slots: int
     #: The cluster's first nodes.
     nodes: Mapping[NodeId, NodeAddress]
-    #: The users at the beginning, or None if the cluster has no users.
+    #: The users when the cluster is created, or None if it has no users.
     administrator: Administrator | None = None
     #: The addresses of this node, if it joined after the cluster was created.
     joined: NodeAddress | None = None
@@ -210,9 +210,10 @@ def decode(data: bytes) -> ClusterFile:
 def _fields(
     words: object, prefix: str, keys: tuple[str, ...], more: tuple[str, ...] = (), *, newer_first: bool = False
 ) -> dict[str, object]:
-    """Return `words` as an object that has all of `keys`, and no others except `more`. Raises UserMistake 2004.
+    """Return `words` as an object that has all of `keys`, and no other keys except those in `more`.
 
-    With `newer_first`, a file of a newer format raises StorageError 2015 before its keys are checked.
+    Raises UserMistake 2004. With `newer_first`, a file of a newer format raises StorageError 2015 before its keys are
+    checked.
     """
     found = _object(words, prefix.removesuffix(".") or "the file")
     if newer_first:

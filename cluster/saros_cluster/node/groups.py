@@ -7,19 +7,19 @@
                                                  replica that looks complete; then the region, durably, since without
                                                  a log, a region that reappears would never be removed; then the log
 
-A node may learn that it should leave a group only after it has become a member again. The replica's log is newer then,
-so the replica stays: the group may count on it.
+A node may learn that it should leave a group only after it has become a member again. In that case, the replica's log
+is newer, and the replica is not removed, since the group may rely on it.
 
 A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a
 snapshot and never replays the group's earliest entries, which may have opened slots whose files no longer exist
 anywhere else.
 
-A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each of
-these groups begins above all entries and terms of its predecessor, so the two are never confused. A node first removes
-what it still has of the predecessor.
+A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. The
+entries and terms of each such group begin above those of its predecessor, so the two groups are never confused. A node
+first removes any remaining data of the predecessor.
 
-`reconcile` compares the topology with the node's groups, and opens or removes what differs. It may be called at any
-time, but only by one thread.
+`reconcile` compares the topology with the node's groups, and opens missing replicas and removes others. `reconcile` may
+be called at any time, but only by one thread.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 _PULL_SECONDS = 10.0
 _NOBODY = Position(0, 0, Membership(0, ()))
-#: The entry after which the logs of the cluster's first groups begin.
+#: The logs of the cluster's first groups begin after this entry.
 _FOUNDED = 1
 
 
@@ -90,7 +90,7 @@ class Groups:
     """The data groups of this node."""
 
     def __init__(self, ground: GroupResources, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
-        """`contents` has the groups found in the log."""
+        """Start with `contents`, the groups that were found in the log."""
         self._ground = ground
         self._replicas = replicas
         #: The contents of the logs whose replica is not open yet.
@@ -99,9 +99,9 @@ class Groups:
         self._leaving: set[GroupId] = set()
 
     def open(self, topology: Topology) -> None:
-        """Open the groups that the log has, or that the node begins with.
+        """Open the groups that are in the log, or those of a new node.
 
-        The caller does this before the host's first turn.
+        The caller must do this before the host's first turn.
         """
         for group in self._wanted_groups(topology):
             found = self._contents.get(group)
@@ -231,7 +231,10 @@ class Groups:
 
 
 def initial_position(group: GroupId, topology: Topology) -> Position:
-    """Return the position after which a group's log begins. It depends on the change that creates the group, if any."""
+    """Return the position after which a group's log begins.
+
+    If a change creates the group, the position depends on this change.
+    """
     change = topology.change
     if change is None or group not in change.new_groups:
         return Position(_FOUNDED, 0, topology.wanted[group])

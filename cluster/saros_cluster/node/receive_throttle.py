@@ -46,7 +46,7 @@ class ReceiveThrottle:
         self._active, self._since_ns = 0, 0
 
     def begin(self, change: int) -> None:
-        """Count from now on for this change of the cluster, starting from 0 if it is not the current one."""
+        """Count from now on for the given change of the cluster, starting from 0 unless it is the current change."""
         with self._lock:
             if self._received.change != change:
                 self._received = ReceiveCounters(change)
@@ -56,7 +56,7 @@ class ReceiveThrottle:
         return self._received
 
     def paced(self, ask: AskNode) -> AskNode:
-        """Wrap `ask`, so that the bytes that it fetches are counted and limited."""
+        """Return a function that calls `ask`, counts the bytes that it fetches, and limits their rate."""
 
         def throttled_ask(node: NodeId, name: str, request: bytes) -> bytes:
             if name == PULL:

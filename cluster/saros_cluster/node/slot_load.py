@@ -1,11 +1,11 @@
-"""Measures each slot's size and its recent writes and reads, by which a cluster is balanced.
+"""Measures the size and the recent writes and reads of each slot, which are used to balance a cluster.
 
     update    called repeatedly: points of this node's partitions since the last update -> points a second, by slot
     LOADS     a call of other nodes: returns the loads of this node
     united    combines the reports of all nodes
 
-A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
-so the largest of their counts is taken. A read goes to only one member, so the members' counts of reads are added up.
+A measurement that is `HALVED_SECONDS` old counts half. All members of a group have the same written points and bytes,
+so the largest of their counts is used. A read goes to only one member, so the members' counts of reads are added up.
 `LoadMeter` is thread-safe.
 """
 
@@ -43,7 +43,7 @@ class SlotLoads(msgspec.Struct, frozen=True):
         return SlotLoads(*(np.zeros(slots) for _ in range(3)))
 
     def encode(self) -> bytes:
-        """Return the loads as one line of JSON, which has only the slots with a load."""
+        """Return the loads as one line of JSON, without the slots that have no load."""
         columns = np.stack([self.written, self.read, self.stored])
         slots = np.flatnonzero(columns.any(axis=0))
         return json.dumps([slots.tolist(), *np.round(columns[:, slots], 3).tolist()]).encode()

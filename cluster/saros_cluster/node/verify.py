@@ -47,7 +47,7 @@ class NodeResult(msgspec.Struct):
 
 
 def check_node(folder: str, disk: Disk) -> NodeResult:
-    """Check a node's folder. If it belongs to no cluster, only the users are checked."""
+    """Check a node's folder. If the folder belongs to no cluster, only the users are checked."""
     return _NodeCheck(folder, disk).run()
 
 
@@ -92,7 +92,7 @@ class _NodeCheck:
         return os.path.join(self._folder, _META, f"{_STATE_PREFIX}{group}")
 
     def _with_state(self) -> set[GroupId]:
-        """Return the groups that have a state file."""
+        """Return the groups for which the folder has a state file."""
         names = [name.removeprefix(_STATE_PREFIX) for name in self._disk.list(os.path.join(self._folder, _META))]
         return {GroupId(int(name)) for name in names if name.isdecimal()}
 
@@ -143,7 +143,7 @@ class _Replays:
         self._replays: dict[GroupId, Replay] = {}
         #: For each group, the segment that has its newest record.
         self.paths: dict[GroupId, str] = {}
-        #: Groups with an inconsistent record. The records of such a group after that record are not checked.
+        #: Groups with an inconsistent record. The later records of such a group are not checked.
         self.bad: set[GroupId] = set()
 
     def take(self, path: str, record: Record) -> None:

@@ -4,12 +4,12 @@
             a a c c b b      b leaves       a a c c a c
             a a c c a c      d for c        a a d d a d        a leaver's slots go where there is room
 
-Slots are taken in ascending order, so that the same table gives the same moves everywhere.
+Slots are considered in ascending order, so that every node computes the same moves from the same table.
 
-When loads are balanced, the group with the highest load gives slots to the group with the lowest. The slot that fits
-best comes first. Balancing starts only if a group has far more than its share of the load, and continues until no group
-has much more. So small fluctuations move nothing, and a balanced cluster remains balanced for a while. Slots are not
-divided, so a slot that exceeds a group's share by itself stays where it is.
+When loads are balanced, the group with the highest load gives slots to the group with the lowest. The slot whose load
+fits best is moved first. Balancing starts only if a group has far more than its share of the load, and continues until
+no group has much more. So small fluctuations do not cause moves, and a cluster that was just balanced is not balanced
+again for a while. Slots are not divided, so a slot that alone exceeds a group's share is not moved.
 
 Pure: any thread.
 """
@@ -31,13 +31,13 @@ Loads: TypeAlias = npt.NDArray[np.float64]
 #: The excess of a group over its share, as a fraction of the share, at which the group starts to give slots, and at
 #: which it stops.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
-#: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Otherwise, since sums are
-#: rounded, a slot could move back and forth forever.
+#: A slot whose load, or the gain from moving it, is below this fraction of a share is not moved. Otherwise, since sums
+#: are rounded, a slot could move back and forth forever.
 _NOTHING = 1e-6
 
 
 def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
-    """Return owners of the slots that are all among `heads` and whose slot counts differ by at most one."""
+    """Return an owner in `heads` for each slot, such that the owners' numbers of slots differ by at most one."""
     assert heads
     held = {head: np.flatnonzero(owners == head).tolist() for head in sorted(heads)}
     shares = _shares(len(owners), {head: len(slots) for head, slots in held.items()})
@@ -67,7 +67,7 @@ def totals(owners: Owners, heads: Collection[NodeId], loads: Loads) -> dict[Node
 
 
 def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) -> Owners:
-    """Return owners such that no group has much more load than its share, as far as moving slots can ensure that."""
+    """Return owners of the slots such that no group has much more load than its share, if that is possible."""
     found, sums = owners.copy(), totals(owners, heads, loads)
     share = sum(sums.values()) / len(sums)
     if max(sums.values()) <= share * (1 + _TOO_MUCH):

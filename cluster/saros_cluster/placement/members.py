@@ -1,4 +1,4 @@
-"""Chooses the members of groups, with as few changes as even shares and racks allow.
+"""Chooses the members of groups: with even shares and separate racks, and otherwise with as few changes as possible.
 
     keep     a member stays while it lives; so manually chosen members stay
     fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
@@ -10,7 +10,8 @@
 The voters of the meta group, which are a few of all nodes, are chosen in the same way (`chosen_voters`).
 
 The first groups are those of the ring: each node, with the nodes that follow it. A node whose rack is unknown ("")
-counts as a rack of its own. A group's head is its first member as long as the head is alive. Pure: any thread.
+counts as a rack of its own. The head of a group is the group's first member as long as the head is alive. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def chosen_members(
 ) -> Members:
     """Return `replicas` members for each group, or all live nodes if there are fewer, keyed by the group's head.
 
-    `groups` has the wanted groups with their current members. A new group has none. `takers` are the nodes that get
-    places from others to even out the shares.
+    `groups` has the wanted groups with their current members. A new group has none. To even out the shares, the nodes
+    `takers` get places from others.
     """
     seats = _Assignment(groups, live, replicas, racks)
     for head in seats.members:
@@ -98,7 +99,7 @@ class _Assignment:
                 self._places[node].append(head)
 
     def _sharing(self, node: NodeId, members: Collection[NodeId]) -> int:
-        """Return how many of the group's other members are in the node's rack."""
+        """Return how many other members of the group are in the same rack as the node."""
         rack = self._racks.get(node, "")
         return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
 
@@ -154,7 +155,7 @@ class _Assignment:
         known = deque([taker])
         steps: dict[
             NodeId, tuple[NodeId, NodeId]
-        ] = {}  # for each giver: the group, and the node that takes the giver's place there
+        ] = {}  # for each giver, the group in which it gives up its place, and the node that takes the place
         while known:
             node = known.popleft()
             for giver in givers:

@@ -1,6 +1,7 @@
 """Slots. Data is placed by <database, time slice>, which is hashed to one of a fixed number of slots.
 
-The hash is a part of the data's format: it must never change, on any machine. Pure: any thread.
+The hash is part of the format of stored data, so it must never change, and must be the same on all machines. Pure: any
+thread.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
-A group is named by the id of its head. Members are listed explicitly: `placement.members` is the policy that chooses
-the members. `version` is the index of the meta log entry that made the table: every node sees versions in ascending
-order.
+The name of a group is the id of its first member, its head. Members are listed explicitly: `placement.members` is the
+policy that chooses the members. `version` is the index of the meta log entry that made the table: every node sees
+versions in ascending order.
 
 The table is a value: a change returns a new table. Pure: any thread.
 """
@@ -51,11 +51,11 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
     previous: Mapping[int, NodeId] = msgspec.field(default_factory=dict)
     #: The number of moves of slots to another group since the cluster was created. Each move begins a new epoch.
     epoch: int = 0
-    #: For each head, the last move that gave slots to its group. A node that does not know of this move does not know
-    #: all slots of the group.
+    #: For each group, named by its head, the last move that gave slots to the group. A node that does not know of this
+    #: move does not know all slots of the group.
     inbound: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
-    #: For each head, the last move that took slots from its group. A node that does not know of this move returns data
-    #: that the group no longer owns.
+    #: For each group, named by its head, the last move that took slots from the group. A node that does not know of
+    #: this move returns data that the group no longer owns.
     outbound: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
 
     @staticmethod
@@ -102,7 +102,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
     # ------------------------------------------------------------------ changes
 
     def with_groups(self, groups: Iterable[Group], version: int) -> PartitionTable:
-        """Return a table in which these groups are new or have other members."""
+        """Return a table to which the given groups are added, or in which they replace those with the same heads."""
         assert version > self.version
         return replace(self, version=version, groups={**self.groups, **{group.head: group for group in groups}})
 
@@ -172,7 +172,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
         previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
         if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
             raise ValueError("a slot's group is missing")
-        # Older tables do not have these values.
+        # Tables of older versions do not contain these values.
         inbound, outbound = (
             {NodeId(int(head)): int(epoch) for head, epoch in words.get(name, ())} for name in ("inbound", "outbound")
         )

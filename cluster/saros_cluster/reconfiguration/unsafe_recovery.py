@@ -47,7 +47,7 @@ class Holding(msgspec.Struct, frozen=True):
     membership: Membership
 
     def to_json(self) -> list[object]:
-        """Return the value as JSON types."""
+        """Return the value in a form that JSON can encode."""
         return [self.node, self.last_term, self.last_index, self.membership.encode().decode()]
 
     @staticmethod
