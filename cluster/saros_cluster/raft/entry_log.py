@@ -8,8 +8,8 @@
     base <= durable <= taken <= last         taken: given to the runner to be made durable
 
 Invariants: base <= applied <= applying <= min(commit, durable); the indices after base are consecutive; terms never
-decrease; committed entries are never truncated. Entries are handed out to be applied only when they are durable *here*,
-so that the state machine on disk is never ahead of the log on disk.
+decrease; committed entries are never truncated. Entries are handed out for applying only when they are durable on this
+node, so that the state machine on disk is never ahead of the log on disk.
 
 The memberships in the log are stored with their indices, so that the earlier membership is in effect again when the log
 is truncated.
@@ -31,7 +31,10 @@ class EntryLog:
     """The entries of one member's log after `base`, and how far they are durable, committed and applied."""
 
     def __init__(self, base: Position, entries: Sequence[Entry], applied: int) -> None:
-        """Start with a log from disk, whose entries are durable. Entries up to `applied` are committed and applied."""
+        """Start with a log that was read from disk, so its entries are durable.
+
+        All entries up to `applied` are committed and applied.
+        """
         self._base = base
         self._entries = list(entries)
         #: (index, membership) of the base and of each membership entry, in ascending order.
@@ -44,7 +47,7 @@ class EntryLog:
         self.durable = self.last_index
         #: The size of all entries in the log.
         self.size_bytes = sum(e.size_bytes for e in self._entries)
-        #: The size of the entries that were handed out and are not applied yet.
+        #: The size of the entries that were handed out and not applied yet.
         self.applying_bytes = 0
 
     # ------------------------------------------------------------------ contents
@@ -117,7 +120,7 @@ class EntryLog:
         return sum(e.size_bytes for e in self.entries(first, last))
 
     def conflict_hint(self, index: int, term: int) -> tuple[int, int]:
-        """Return the last entry up to `index` with at most `term`, which is the last place where two logs may agree."""
+        """Return the last entry up to `index` whose term is at most `term`: two logs cannot agree after this entry."""
         place = min(index, self.last_index)
         while place > self._base.index and (self.term_at(place) or 0) > term:
             place -= 1
@@ -168,8 +171,8 @@ class EntryLog:
     def compactable_index(self, index: int, needed: int, keep_bytes: int) -> int:
         """Return the index up to which entries may be compacted, at most `index`.
 
-        All entries before `needed` may be removed, and then the oldest of the others as long as more than `keep_bytes`
-        remain.
+        All entries before `needed` may be removed, then also the oldest of the other entries, while more than
+        `keep_bytes` remain.
         """
         spare, size = self._base.index, self.size_bytes
         while spare < index and (spare + 1 < needed or size > keep_bytes):
@@ -178,7 +181,10 @@ class EntryLog:
         return spare
 
     def compact(self, index: int) -> None:
-        """Remove the entries up to `index` from memory. They are applied, and durable in the state machine."""
+        """Remove the entries up to `index` from memory.
+
+        These entries are applied, and the state machine has stored their effects durably.
+        """
         assert index <= self.applied
         if index <= self._base.index:
             return

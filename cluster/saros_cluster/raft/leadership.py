@@ -52,7 +52,7 @@ from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
 from saros_cluster.raft.ready import NOBODY_SILENT, Accepted, RaftOptions, Refusal
 
-#: The limit of the total size of the entries in one message. A single entry may be larger.
+#: The limit of the total size of the entries in one message. A single entry may exceed this limit.
 APPEND_BYTES_MAX = 4 << 20
 #: The limit of the total size of uncommitted entries: further entries would only wait for the slowest disk of a
 #: majority.
@@ -66,11 +66,11 @@ _CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
 
 
 class _Transfer(msgspec.Struct):
-    """A leadership transfer in progress. It is given up when no ticks are left."""
+    """A leadership transfer in progress. The transfer is given up when no ticks are left."""
 
     to: NodeId
     ticks_left: int
-    #: True once `TransferNow` was sent. The next heartbeat resets this, so that `TransferNow` is sent again.
+    #: True once `TransferNow` was sent. The next heartbeat resets this value, so that `TransferNow` is sent again.
     is_sent: bool = False
 
 
@@ -119,10 +119,11 @@ class Leadership:
         self._now = 0
         #: `Status.silent`.
         self.silent = NOBODY_SILENT
-        #: The number of heartbeats since the election. Learners get only some of them (`Membership.learner_beats`).
+        #: The number of heartbeats since the election. Learners get only some of the heartbeats
+        #: (`Membership.learner_beats`).
         self._beats = 0
         #: Members whose progress has changed since the last flush. `_flushed` has the last index and the announced
-        #: commit as of that flush.
+        #: commit index at the time of that flush.
         self._changed: set[NodeId] = set()
         self._flushed = (0, 0)
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
@@ -149,7 +150,7 @@ class Leadership:
     # ------------------------------------------------------------------ time
 
     def tick(self) -> bool:
-        """Advance by one tick. Return False if no majority was heard from during an election time-out."""
+        """Advance by one tick. Return False if the leader heard from no majority during an election time-out."""
         self._broadcast.tick()
         self._now += 1
         self._ticks_to_heartbeat -= 1
@@ -193,7 +194,7 @@ class Leadership:
         return Accepted(entry.index, entry.term)
 
     def _follow_membership(self) -> None:
-        """Track the progress of all other members of the membership in effect, and of no other nodes."""
+        """Track the progress of all other members by the membership in effect, and stop tracking other nodes."""
         known, next_index = self._progress, self._log.last_index + 1
         others = [node for node in self._log.membership.nodes if node != self._outbox.node]
         self._progress = {
@@ -231,11 +232,11 @@ class Leadership:
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
         if progress is None or progress.match < log.membership_index:
-            return False  # until the node knows that it is a member, it would not vote
+            return False  # the node does not vote until it knows that it is a member
         return node in log.membership.learners and self._lacks_little(progress)
 
     def _lacks_little(self, progress: Progress) -> bool:
-        """Return whether a follower that is receiving entries lacks no more than the last window of them."""
+        """Return whether a follower that is receiving entries lacks at most one window of entries."""
         log = self._log
         if progress.mode is not Mode.REPLICATE or progress.match < log.base_index:
             return False
@@ -319,7 +320,7 @@ class Leadership:
     # ------------------------------------------------------------------ reads
 
     def read(self, read: PendingRead) -> bool:
-        """Let a read wait for the next round. Return False if too many wait."""
+        """Add a read, which waits for the next round of heartbeats. Return False if too many reads are waiting."""
         if len(self.reads) >= READS_MAX:
             return False
         self.reads.add(read)
@@ -335,7 +336,10 @@ class Leadership:
     # ------------------------------------------------------------------ leadership transfer
 
     def transfer(self, to: NodeId) -> bool:
-        """Start to hand over to a voter once it has all entries. Return False if `to` is not another voter."""
+        """Prepare to hand the leadership over to a voter, which happens once it has all entries.
+
+        Return False if `to` is not another voter.
+        """
         if to not in self._progress or to not in self._log.membership.voters:
             return False
         if self._transfer is None or self._transfer.to != to:
@@ -343,7 +347,7 @@ class Leadership:
         return True
 
     def successor(self, among: Collection[NodeId]) -> NodeId | None:
-        """Return the voter among these nodes that can lead soonest: it has the most entries, and lacks only few."""
+        """Return that voter among these nodes which can lead soonest: it lacks few entries, and fewer than others."""
         voters = self._log.membership.voters
         ready = [
             (progress.match, -node)
@@ -402,7 +406,7 @@ class Leadership:
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
-        # The follower's log is only known to match up to `match`. Later entries may differ.
+        # It is only known that the follower's log matches up to `match`. Later entries may differ.
         commit = min(self._log.commit, progress.match)
         progress.sent_commit(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
@@ -426,10 +430,10 @@ class Leadership:
     def _begins_at(self, node: NodeId) -> int:
         """Return the lowest index that a snapshot for the node may have.
 
-        A learner may be a former voter that left the group and has joined again. A snapshot must not show it an old
-        membership in which it is still a voter before it learns of the later ones: it would vote together with members
-        that do not know of the change. A node that remains a voter until a change ends has not left, and its vote may
-        be needed to commit the change.
+        A learner may be a former voter that left the group and has joined again. A snapshot must not contain an old
+        membership in which this learner is still a voter: until it receives the later memberships, it would vote
+        together with members that do not know of the change. A node that remains a voter until a change ends has not
+        left, and its vote may be needed to commit the change.
         """
         return 0 if self._log.membership.is_voter(node) else self._log.membership_index
 
@@ -445,13 +449,14 @@ class Leadership:
             outbox.send(SnapshotOffer(outbox.group, outbox.node, node, self.term, progress.offered))
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot | None) -> None:
-        """Offer to the member the snapshot that was requested for it, or None if the snapshot cannot be made."""
+        """Offer the member the snapshot that was requested for it, or record that it cannot be made (None)."""
         progress = self._progress.get(to)
         if progress is None:
             return
         self._changed.add(to)
         if snapshot is None or not snapshot.position.membership.voters:
-            # A snapshot without voters was made after this node had joined and before it knew the members.
+            # A snapshot without voters was made after the node that made it had joined and before that node knew the
+            # members.
             progress.snapshot_failed(self._options.election_ticks)
         elif snapshot.position.index < self._begins_at(to):
             progress.snapshot_failed(1)

@@ -7,8 +7,8 @@ the previous membership is in effect again. So the membership at any index depen
 on another group's log or a table. While a membership is joint, votes, commits and reads need a majority of both halves
 (Raft dissertation, 4.3). Learners receive the log but do not count towards any majority.
 
-`version` is the fencing token of a change: the index of the entry in the meta group's log that ordered the change. It
-only rises.
+`version` is the fencing token of a membership change: the index of the entry of the meta group's log that requested the
+change. It only rises.
 
 Pure values: any thread.
 """
@@ -73,7 +73,7 @@ class Membership(msgspec.Struct, frozen=True):
 
     @property
     def learner_beats(self) -> int:
-        """The n in the rule that a leader sends learners only every n-th heartbeat.
+        """The number n for which a leader sends learners only every n-th heartbeat.
 
         A learner's time-outs are n times as long as a voter's.
         """
@@ -90,7 +90,7 @@ class Membership(msgspec.Struct, frozen=True):
         return target if self.voters == target.voters else replace(target, outgoing=self.voters)
 
     def leaving(self) -> Membership:
-        """Return the second entry of a joint change: the new half of the membership alone."""
+        """Return the second entry of a joint change, which contains only the new half of the membership."""
         assert self.is_joint
         return replace(self, outgoing=())
 
@@ -102,7 +102,7 @@ class Membership(msgspec.Struct, frozen=True):
         return self.vote_result(nodes, ()) is VoteResult.WON
 
     def vote_result(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
-        """Return the state of the vote. Only the votes of voters count."""
+        """Return the state of a vote: won, lost or pending. Only the votes of voters count."""
         results = {_vote_result(half, yes, no) for half in self._majority_sets()}
         if VoteResult.LOST in results:
             return VoteResult.LOST

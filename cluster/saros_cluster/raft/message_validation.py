@@ -43,7 +43,7 @@ def is_possible(message: Message) -> bool:
         case HeartbeatResponse():
             return _are_numbers(message.round)
         case PreVote() | Vote():
-            # A node that starts a term has only entries of earlier terms.
+            # When a node starts a term, its log has only entries of earlier terms.
             return _are_numbers(message.last_index, message.last_term) and message.last_term < message.term
         case SnapshotOffer():
             return _is_position_possible(message.snapshot.position, message.term)

@@ -76,7 +76,8 @@ class Position(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True):
     """The state as of a position.
 
-    With `token`, the receiver's runner can fetch the state. The Raft core does not interpret the token.
+    The code that runs the receiver can fetch the state with `token`. The code of Raft itself does not interpret the
+    token.
     """
 
     position: Position
@@ -89,8 +90,8 @@ class Message(msgspec.Struct, frozen=True):
     group: GroupId
     sender: NodeId
     receiver: NodeId
-    #: The sender's term. In a pre-vote, it is the term that the sender would begin, and the answer that grants the
-    #: pre-vote repeats it.
+    #: The sender's term. In a request for a pre-vote, `term` is the term that the sender would begin. An answer that
+    #: grants the pre-vote repeats this term.
     term: int
 
 
@@ -108,7 +109,7 @@ class PreVoteResponse(Message, frozen=True):
 
 
 class Vote(Message, frozen=True):
-    """A request for a vote in `term`. In a leadership transfer, the vote may depose a leader that is alive."""
+    """A request for a vote in `term`. During a leadership transfer, the vote may depose a leader that is alive."""
 
     last_index: int
     last_term: int
@@ -133,9 +134,9 @@ class Append(Message, frozen=True):
 class AppendResponse(Message, frozen=True):
     """The answer to an `Append`.
 
-    If accepted, the follower's log is durable and equal to the leader's up to `index`. If rejected, `index` is the
-    prev_index that did not match. The logs can match only at `hint_index` or before, at an entry whose term is at most
-    `hint_term`.
+    If the append is accepted, the follower's log is durable up to `index`, and equal to the leader's log up to there.
+    If the append is rejected, `index` is its prev_index, at which the logs differ. The logs can only match at or before
+    `hint_index`, up to an entry whose term is at most `hint_term`.
     """
 
     accepted: bool
@@ -154,7 +155,7 @@ class Heartbeat(Message, frozen=True):
 class HeartbeatResponse(Message, frozen=True):
     """The answer to a heartbeat.
 
-    It confirms the leader and the leader's `round`, or tells an old leader of a later term.
+    The answer confirms the leader and its `round`, or informs an old leader about a later term.
     """
 
     round: int
@@ -167,9 +168,9 @@ class SnapshotOffer(Message, frozen=True):
 
 
 class SnapshotResponse(Message, frozen=True):
-    """The outcome of an offer: installed or not available.
+    """The outcome of the offer of a snapshot: installed or not available.
 
-    If the snapshot was not needed, the log matches up to `index`, too.
+    Even if the snapshot was not needed, the log matches up to `index`.
     """
 
     installed: bool
@@ -177,13 +178,13 @@ class SnapshotResponse(Message, frozen=True):
 
 
 class TransferNow(Message, frozen=True):
-    """A request to start an election at once, because the leader hands over."""
+    """A request to start an election at once, because the leader hands over its leadership."""
 
 
 class ReadIndex(Message, frozen=True):
     """A follower's request for the index of a linearizable read.
 
-    `read` is unique for its sender, even over restarts.
+    The number `read` is unique for its sender, even across restarts.
     """
 
     read: int

@@ -74,10 +74,10 @@ from saros_cluster.raft.ready import (
     Status,
 )
 
-#: The limit of the size of a command: a larger one would not fit into one message.
+#: The limit of the size of a command: a larger command would not fit into one message.
 ENTRY_BYTES_MAX = 12 << 20
-#: The limit of the total size of entries that are handed out and not applied: more would only wait for the state
-#: machine.
+#: The limit of the total size of entries that are handed out and not applied: more entries would only wait for the
+#: state machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
 #: The factors by which the election timer is multiplied after 0, 1, 2 ... terms without a leader. See
 #: `RaftNode._restart_timer`.
@@ -103,8 +103,8 @@ class RaftNode:
         self._outbox = Outbox(group, node, state if state.term >= first_term else HardState(first_term), self._log)
         if is_begun_anew:
             self._outbox.restart_log(self._log.position(self._log.base_index), None)
-        #: The last index that the state machine has. The log is ahead of the state machine while a snapshot is
-        #: installed.
+        #: The last index whose entry the state machine reflects. The log is ahead of the state machine while a snapshot
+        #: is installed.
         self._applied = self._log.applied
         self._role = Role.FOLLOWER
         #: The leader of this term, if known.
@@ -123,8 +123,8 @@ class RaftNode:
         #: True if this node leaves elections to other voters at first.
         self._defers = False
         self._reads = LocalReads()
-        #: The number of the last read. It starts from a random number each time the node starts, so that a late answer
-        #: to a read made before a restart is not taken for the answer to a new read.
+        #: The number of the last read. The first number after each start of the node is random, so that a late answer
+        #: to a read from before a restart is not taken for the answer to a new read.
         self._last_read = randomness.getrandbits(40) << 20
         #: The snapshot that the runner fetches, and whether the runner must still be told to fetch it.
         self._fetching: Snapshot | None = None
@@ -137,7 +137,7 @@ class RaftNode:
 
     @property
     def is_leader(self) -> bool:
-        """True if this node leads, as far as it knows."""
+        """True if this node is the leader, as far as it knows."""
         return self._leadership is not None
 
     @property
@@ -199,15 +199,15 @@ class RaftNode:
             self._follow(None, "no heartbeat from a leader")
 
     def _is_single_voter(self) -> bool:
-        """Return whether this node is the only voter, so that an election needs no other node."""
+        """Return whether this node is the only voter, in which case an election needs no other node."""
         membership = self._log.membership
         return membership.voters == (self._id,) and not membership.is_joint
 
     def _restart_timer(self) -> None:
         """Restart the election timer, which runs longer after terms that brought no leader.
 
-        A vote counts only once it is durable, which takes seconds on a slow disk. If every voter gave up sooner and
-        began another term, a group whose majority includes such a disk would never elect a leader.
+        A vote counts only once it is durable, which takes seconds on a slow disk. If every voter began another term
+        before that, a group whose majority includes a node with a slow disk would never elect a leader.
         """
         self._elapsed = 0
         patience = _PATIENCE[min(self._fruitless_terms, len(_PATIENCE) - 1)]
@@ -331,12 +331,15 @@ class RaftNode:
         return self._leadership is not None and self._leadership.transfer(to)
 
     def transfer_among(self, nodes: Collection[NodeId]) -> bool:
-        """Hand the leadership over to the one of `nodes` that can take it soonest. Return False if none of them can."""
+        """Hand the leadership over to the node in `nodes` that can take it soonest.
+
+        Return False if none of these nodes can take it.
+        """
         successor = None if self._leadership is None else self._leadership.successor(nodes)
         return successor is not None and self.transfer(successor)
 
     def defer_elections(self, defers: bool) -> None:
-        """Let other voters campaign first (until called with False): this node can lead, but others are preferred.
+        """Let other voters campaign first, until this is called with False: this node can lead, but is not preferred.
 
         This node still votes. If no other node leads after the deferral, this node campaigns.
         """
@@ -389,13 +392,13 @@ class RaftNode:
             self._leadership.offer_snapshot(to, None)
 
     def position(self, index: int) -> Position | None:
-        """Return the position after an entry, or None if the log does not have the entry (any longer, or yet)."""
+        """Return the position after an entry, or None if the log does not contain the entry."""
         return None if self._log.term_at(index) is None else self._log.position(index)
 
     def compact(self, index: int) -> Position | None:
         """Compact the log up to `index`, which the state machine has durably.
 
-        Return the new base, or None if the base is unchanged. Some entries remain for members that lag. This also
+        Return the new base, or None if the base is unchanged. Some entries are retained for members that lag. This also
         applies to a follower, which does not know which members lag but may have to lead later.
         """
         log = self._log
@@ -426,12 +429,12 @@ class RaftNode:
         return self.term == 0 or message.term // TERMS_OF_A_GROUP == self.term // TERMS_OF_A_GROUP
 
     def _enter_term_of(self, message: Message) -> bool:
-        """Enter the later term of a message. Return False if the message is to be ignored."""
+        """Enter the later term of a message. Return False if the message must be ignored."""
         match message:
             case PreVote() | PreVoteResponse(granted=True):
                 return True  # their term has not begun
             case Vote(transfer=False) if self._has_recent_leader():
-                return False  # a needless election: do not enter its sender's term
+                return False  # the election is unnecessary, so do not enter its sender's term
         self._outbox.enter_term(message.term, None)
         self._fruitless_terms += 1
         self._follow(None, f"{message.sender} has a later term")
@@ -500,7 +503,7 @@ class RaftNode:
     def _may_vote(self) -> bool:
         """Return whether the node knows any members.
 
-        A node that knows none may have left and rejoined, and may have voted in this term before.
+        A node that knows no members may have left the group and rejoined it, and may have voted in this term before.
         """
         return bool(self._log.membership.nodes)
 
@@ -548,7 +551,8 @@ class RaftNode:
         log, previous, entries = self._log, message.prev_index, message.entries
         known_term = log.term_at(previous)
         if previous < log.commit:
-            # The message is old, or the leader probes far back. Up to the commit index, both logs are the same.
+            # Either the message is old, or the leader probes at an index far back. Up to the commit index, both logs
+            # are the same.
             if not self._agrees_with_committed(message):
                 return False
             entries = entries[log.commit - previous :]
@@ -575,7 +579,8 @@ class RaftNode:
         if message.commit > log.last_index:
             if log.membership.nodes:
                 return False
-            # This node left the group and joined again, so the leader expects it to have entries that it has lost.
+            # This node has left the group and joined again, so the leader assumes that it has entries which it has
+            # lost.
             hint = log.conflict_hint(message.commit, message.term)
             to, term = message.sender, self.term
             self._outbox.promise(AppendResponse(self._group, self._id, to, term, False, message.commit, *hint))
@@ -597,9 +602,9 @@ class RaftNode:
             self._is_fetch_due = True
 
     def _has(self, snapshot: Snapshot) -> bool:
-        """Return whether the log has all entries of the snapshot.
+        """Return whether the log has all entries that the snapshot covers.
 
-        If it has, commit these entries. Entries after the snapshot must stay in the log.
+        If it has all of them, commit these entries. Entries after the snapshot must remain in the log.
         """
         log, index = self._log, snapshot.position.index
         if log.term_at(index) == snapshot.position.term:
@@ -607,7 +612,7 @@ class RaftNode:
         return index <= log.commit
 
     def staged(self, snapshot: Snapshot) -> None:
-        """Record that the snapshot was fetched and is staged. It is installed with the next `Persist`."""
+        """Record that the snapshot was fetched and is staged. The snapshot is installed with the next `Persist`."""
         if snapshot != self._fetching:
             return
         self._fetching = None
@@ -632,7 +637,7 @@ class RaftNode:
     # ------------------------------------------------------------------ ready
 
     def ready(self) -> Ready:
-        """Return the work to do now. Call again after each batch of events."""
+        """Return the work to do now. Call this method again after each batch of events."""
         wanted: tuple[NodeId, ...] = ()
         if self._leadership is not None:
             wanted = self._advance_leadership(self._leadership)

@@ -6,8 +6,8 @@
 
     hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises are sent
 
-The runner writes one `Persist` at a time. Changes made in the meantime go into the next one. A promise of one term is
-neither useful nor true in a later term, so pending promises are dropped when the term rises.
+The runner writes one `Persist` at a time. Changes made in the meantime go into the next one. A promise that was made in
+one term is neither useful nor true in a later term, so pending promises are dropped when the term rises.
 
 Invariant: a promise that has left this node survives a crash.
 
@@ -21,7 +21,8 @@ from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position, Snapshot
 from saros_cluster.raft.ready import Persist
 
-#: The limit of the number of promises that wait for a stalled disk. Further promises are lost, as any message may be.
+#: The limit of the number of promises that wait for a stalled disk. Further promises are lost, which can happen to any
+#: message.
 PROMISES_MAX = 1_000
 
 
@@ -97,7 +98,10 @@ class Outbox:
             self.hard_state = HardState(self.hard_state.term, node)
 
     def restart_log(self, base: Position, snapshot: Snapshot | None) -> None:
-        """Make the log restart at `base`. A snapshot, if there is one, is installed first."""
+        """Make the log start again at `base`, without its previous entries.
+
+        If there is a snapshot, it is installed first.
+        """
         self._base = base
         self._snapshot = snapshot
 

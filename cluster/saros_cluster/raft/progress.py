@@ -21,13 +21,14 @@ from enum import Enum
 
 from saros_cluster.raft.messages import Snapshot
 
-#: The bytes and messages that may be in flight to a follower, sent and unanswered: more would only wait in its queue.
+#: The bytes and messages that may be in flight to a follower, that is, sent but not answered: more would only wait in
+#: its queue.
 IN_FLIGHT_BYTES_MAX = 8 << 20
 IN_FLIGHT_MESSAGES_MAX = 64
 
 
 class Mode(Enum):
-    """The state of replication to a follower. The drawing above has the transitions."""
+    """The state of replication to a follower. The drawing in the module's docstring shows the transitions."""
 
     PROBE = "probe"
     REPLICATE = "replicate"
@@ -42,9 +43,9 @@ class Progress:
         self.match = 0
         self.next = next_index
         self.mode = Mode.PROBE
-        #: True if the follower was heard from since the last check of the quorum.
+        #: True if the follower has sent a message since the last check of the quorum.
         self.active = active
-        #: The leader's tick at which the follower was last heard from.
+        #: The leader's tick at which the last message from the follower arrived.
         self.heard = heard
         #: True if a probe was sent. The answer to the probe, or to the next heartbeat, allows another probe.
         self.probing = False
@@ -101,14 +102,14 @@ class Progress:
         if self.mode is Mode.PROBE or (self.mode is Mode.SNAPSHOT and self.match >= base_index):
             self._become(Mode.REPLICATE, self.match + 1)
         elif self.offered is not None and self.match >= self.offered.position.index:
-            self.snapshot_failed(0)  # installed, but the log was compacted further
+            self.snapshot_failed(0)  # the snapshot is installed, but the log was compacted further
 
     def rejected(self, index: int, next_index: int, *, is_learner: bool = False) -> bool:
         """Record that an append after `index` did not match, and go back to `next_index`.
 
         Return False if the rejection is outdated. A learner may have left the group and joined again with an empty log.
-        A delayed answer from before it left makes `match` too high, so an entry that a learner rejects counts as
-        missing even if it is not after `match`. A voter never loses entries.
+        If an answer that it sent before it left arrives late, `match` becomes too high. So an entry that a learner
+        rejects counts as missing even if it is not after `match`. A voter never loses entries.
         """
         if self.mode is Mode.SNAPSHOT:
             return False
@@ -142,7 +143,10 @@ class Progress:
             self.offered, self.offer_ticks = snapshot, 0
 
     def snapshot_failed(self, ticks: int) -> None:
-        """Record that no snapshot was made, or that the offered one does not help. Request another after `ticks`."""
+        """Record that no snapshot was made, or that the offered snapshot does not help the follower.
+
+        Request another after `ticks`.
+        """
         self.is_snapshot_asked = False
         self.offered, self.offer_ticks = None, ticks
 

@@ -18,15 +18,15 @@ import msgspec
 
 from saros_cluster.placement.ring import NodeId
 
-#: The limit of the number of pending reads: of this node's own reads and, on a leader, of all reads that wait here.
-#: Further reads fail.
+#: The limit of the number of this node's own pending reads and, on a leader, of the number of all reads that wait for
+#: it. Further reads fail.
 READS_MAX = 10_000
 
 
 class ReadResult(msgspec.Struct, frozen=True):
     """The outcome of `read_index`.
 
-    With an index, the caller may read now. If the index is None, the caller must ask again or accept stale data.
+    If there is an index, the caller may read now. If the index is None, the caller must ask again or accept stale data.
     """
 
     read: int
@@ -75,7 +75,7 @@ class LeaderReads:
     def begin_round(self, commit: int) -> frozenset[NodeId]:
         """Begin a round for all waiting reads.
 
-        Return the nodes that asked for these reads. Entry `commit` must be of the leader's term.
+        Return the nodes that requested these reads. Entry `commit` must be of the leader's term.
         """
         self.round += 1
         self._rounds.append(_Round(self.round, commit, self._waiting))
@@ -96,7 +96,7 @@ class LeaderReads:
         confirmed = []
         while self._rounds and self._rounds[0].number <= number:
             done = self._rounds.popleft()
-            # A read of an earlier round has a lower index of its round, which is sufficient.
+            # A read of an earlier round gets the index of that round, which is lower and sufficient.
             confirmed += [(read, done.index) for read in done.reads]
         self._count -= len(confirmed)
         return confirmed
@@ -111,9 +111,9 @@ class LeaderReads:
 
 
 class LocalReads:
-    """The reads of this node. They wait for the leader to tell an index, then until this index is applied.
+    """The reads of this node. The reads wait for an index from the leader, then until this index is applied.
 
-    A question to the leader carries the number of the newest read, and its answer serves all reads up to that number.
+    A request to the leader contains the number of the newest read, and the answer serves all reads up to that number.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class LocalReads:
         return len(self._pending) + len(self._unapplied)
 
     def ask(self, read: int, now: int) -> None:
-        """Add a read for which the leader is to be asked."""
+        """Add a read for which the leader must be asked for an index."""
         self._pending[read] = now
         self._question = read
 
@@ -154,7 +154,7 @@ class LocalReads:
         self._unapplied.append((index, read))
 
     def fail(self, read: int) -> None:
-        """Finish a read that gets no index."""
+        """Finish a read for which no index is available."""
         self._results.append(ReadResult(read, None))
 
     def fail_pending(self, before: int | None = None) -> None:

@@ -45,11 +45,11 @@ class Refusal(Enum):
     """
 
     NOT_LEADER = "not the leader"
-    #: Too many bytes are uncommitted, or a leadership transfer is in progress: retry later.
+    #: Too many bytes are uncommitted, or a leadership transfer is in progress: the caller must retry later.
     BUSY = "busy"
-    #: The command exceeds the limit: a retry does not help.
+    #: The command exceeds the size limit, so a retry does not help.
     TOO_LARGE = "too large"
-    #: A new leader has not committed its first entry yet: retry later.
+    #: A new leader has not committed its first entry yet: the caller must retry later.
     TOO_EARLY = "too early"
     #: Another membership change is in progress.
     CHANGING = "changing"
@@ -94,7 +94,7 @@ class RaftOptions(msgspec.Struct, frozen=True):
 class Restored(msgspec.Struct, frozen=True):
     """The state that a node finds on its disk.
 
-    `base` is where the log begins. `applied` is the position that the state machine holds durably. This position is
+    `base` is where the log begins. `applied` is the position up to which the state machine is durable. This position is
     after the base if the log is complete, and after the log's end if a crash came between the installation of a
     snapshot and the restart of the log. A new member of a group begins at position 0 with an empty membership.
     """
@@ -106,7 +106,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class Persist(msgspec.Struct, frozen=True):
-    """State to be made durable in the order given below. A crash may leave any prefix of it.
+    """State that must be made durable, in the order given below. A crash may leave any prefix of it.
 
     Call `persisted(index)` afterwards.
 
@@ -125,7 +125,7 @@ class Persist(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The work to do now. Its parts need not wait for each other."""
+    """The work to do now. The parts of this work need not wait for each other."""
 
     #: The state to write. It is handed out once. The next `Persist` comes only after `persisted`.
     persist: Persist | None
@@ -137,8 +137,8 @@ class Ready(msgspec.Struct, frozen=True):
     #: The snapshot to fetch without touching the live state, after which the runner calls `staged` or `staging_failed`.
     #: No other fetch is requested before a staged snapshot is installed.
     fetch: Snapshot | None
-    #: The members for which the runner must make a snapshot of the applied state. It then calls `offer_snapshot` or
-    #: `no_snapshot` for each of them.
+    #: The members for which the runner must make a snapshot of the applied state. The runner then calls
+    #: `offer_snapshot` or `no_snapshot` for each of these members.
     snapshots_wanted: tuple[NodeId, ...]
 
     @property

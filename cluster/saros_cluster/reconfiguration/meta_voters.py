@@ -12,7 +12,8 @@ decision is an entry of the meta group's log (`ChangeMetaVoters`). The leader th
 a joint step, as in any group (`Reconciler._regroup`). A future voter that becomes silent in the meantime is replaced by
 another node.
 
-`step` does all this on the meta group's leader, which knows the silent nodes (`Status.silent`). Single-threaded.
+`step` does all of this on the leader of the meta group, which knows the silent nodes (`Status.silent`).
+Single-threaded.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple
 
 
 def _with_dead(chosen: tuple[NodeId, ...], dead: set[NodeId], count: int) -> tuple[NodeId, ...]:
-    """Return the chosen voters, with as many silent ones as are missing: fewer voters would survive fewer failures.
+    """Return the chosen voters, filled up with silent ones if too few: fewer voters would survive fewer failures.
 
     `count` is the number of voters to reach.
     """

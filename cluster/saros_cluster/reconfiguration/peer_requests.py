@@ -16,10 +16,10 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: Timeout of a capture. The other node flushes first, together with all its other flushes. If it were given up too
-#: early, the next node would have to start over.
+#: Timeout of a capture. Before the other node answers, it flushes this data together with all its other flushes. If the
+#: call were given up too early, the next node would have to start over.
 _WORK_SECONDS = 120.0
-#: Errors of one node that need not occur at another node, or at a later time.
+#: Errors of one node that may not occur on another node, or at a later time.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
 

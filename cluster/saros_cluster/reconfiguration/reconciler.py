@@ -1,4 +1,6 @@
-"""A node's part in a cluster change. In each step, the node does what is still missing according to the topology.
+"""A node's part in a cluster change.
+
+In each step, the node carries out the actions that the topology requires and that are not done yet.
 
     every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
                          the meta group, which does not contact removed nodes, asks other nodes if it is still a
@@ -95,8 +97,8 @@ class Reconciler:
         """`folder` holds files during their transfer, and is emptied at the start.
 
         `voter_silence_ns` is described in `MetaVoters`. `remember_removed` writes to disk that this node was removed
-        from the cluster. The node's copy of the meta group's log may not say so, and after a restart the node must not
-        join its former groups.
+        from the cluster. The node's copy of the meta group's log may not contain the removal, and the node must not
+        join its former groups after a restart.
 
         Guests are data outside the groups that is stored along with slots. `guests_arrived` tells whether this node has
         all guests that it should have. `have_sender_data` tells whether the given nodes have all guests of a group's
@@ -118,7 +120,8 @@ class Reconciler:
         self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = have_sender_data
-        #: The time at which another node was last heard. `_is_isolated` is True if the silence was logged.
+        #: The time at which the last message from another node arrived. `_is_isolated` is True if the silence was
+        #: logged.
         self._heard_ns = clock.monotonic_ns()
         self._is_isolated = False
         calls_here = dict(call_handlers(shelf))
@@ -145,7 +148,7 @@ class Reconciler:
 
     @property
     def is_wanted(self) -> bool:
-        """True if this node has something to do soon. A node that has fetched its files only waits for other nodes."""
+        """True if the next step is due soon. A node that has fetched its files only waits for other nodes."""
         change = self._topology.change
         return change is not None and (change.stage is not Stage.LOADING or any(self._arrivals()))
 
@@ -222,12 +225,12 @@ class Reconciler:
         change = topology.change
         is_awaited = change is not None and not change.new_groups.get(group, True)
         if is_awaited and status.leader is None and NodeId(group) == self._node:
-            self._host.campaign(group)  # `step` repeats this until enough of the others have joined
+            self._host.campaign(group)  # `step` repeats this until enough of the other nodes have joined
         if not status.leads or status.membership.is_joint:
             return
         known = status.membership
         if known.version < wanted.version or (known.version == wanted.version and known.voters != wanted.voters):
-            # Fails if another node leads by now, or a learner lags.
+            # This fails if another node leads by now, or if a learner lags.
             with suppress(NotLeader, Busy, NotHere, ProposalLost, ReplacedBySnapshot, FutureTimeoutError):
                 self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
             return
@@ -257,7 +260,10 @@ class Reconciler:
         ]
 
     def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
-        """Fetch the data of an arrival that is not here yet. Report to the meta group when all of the data is here."""
+        """Fetch the data of arriving slots that is not on this node yet.
+
+        Report to the meta group when all of the data has been fetched.
+        """
         if machine.replica.is_arriving(arrival):
             members = self._routes.now.members(machine.group)
             place = members.index(self._node) if self._node in members else 0

@@ -1,6 +1,6 @@
 """Moves slots between groups.
 
-It contains the work of the meta group's leader, and the calls that members of the source group answer.
+This module contains the work of the meta group's leader, and the calls that members of the source group answer.
 
     source   Fence                                                           Release
     target          schema, requests: Prepare ..., Open    members fetch    Complete
@@ -50,8 +50,8 @@ from saros_storage.base.clock import Clock
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 DESCRIBE = "growth.describe"
-#: The longest time that a read takes from looking at the table to opening its readers. A slower read fails with the
-#: error that slots have moved.
+#: The longest time from the moment when a read looks at the table until its readers are open. A slower read fails with
+#: the error that slots have moved.
 _READ_NS = 3_000_000_000
 #: Size of a piece of the schema that moves with slots: far below the limits of an entry and of an answer.
 _PIECE_BYTES = 4 << 20
@@ -144,7 +144,7 @@ class SlotMoves:
         self._propose_command(Opened(change.id, number, version))
 
     def _describe_lost(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
-        """Return the same as `_describe` for slots of a lost group: no points, and the series that this node knows."""
+        """Return the same as `_describe`, for slots of a lost group: no points, and the series that this node knows."""
         arrival = Arrival(move.epoch, 0, 0, move.source, 0, (), move.slots, ())
         tree, table = self._schema.tree, self._topology.table
         changes = [decode_change(line) for line in tree.dump().splitlines()]

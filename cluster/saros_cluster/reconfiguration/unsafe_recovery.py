@@ -9,8 +9,8 @@
 
 No quorum votes on the recovery, which relies on the operator's word that the nodes are lost. Therefore all remaining
 nodes are asked first, and messages from lost nodes are ignored from then on (`Topology.lost`). The meta group must
-agree on the recovery. If it has lost most of its own members, it is recovered first, by the node that is asked to give
-up the others. The reconciler calls `step`, and any thread may call the other methods.
+agree on the recovery. If the meta group has lost most of its own members, it is recovered first, by the node that
+receives the command to give up the others. The reconciler calls `step`, and any thread may call the other methods.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class UnsafeRecovery:
     def recover_meta(self, lost: Collection[NodeId]) -> None:
         """Let the meta group continue without the lost nodes, which are its majority.
 
-        The meta group then soon elects a leader.
+        Shortly afterwards, the meta group elects a leader.
 
         Raises UserMistake if one of the other members does not answer.
         """
