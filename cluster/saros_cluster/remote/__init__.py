@@ -1,4 +1,4 @@
-"""Reading series of other nodes, with the same interface as for series of this node.
+"""Reads series that are stored on other nodes, with the same interface as series of this node.
 
 remote_reader          a reader on another node        reader_service     the server side
 routed_view            a view over local and remote replicas

@@ -64,7 +64,7 @@ Buffers: TypeAlias = list[bytes | memoryview]
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Items of the result, in the order of the scan. Only the last batch has `counters`."""
+    """Items of the result of a scan, in the order of the scan. Only the last batch has `counters`."""
 
     items: tuple[Item, ...]
     counters: ReadCounters | None = None
@@ -214,7 +214,7 @@ def decode_batch(data: bytes) -> Batch:
 
 
 class _Cursor:
-    """A position in the bytes of a batch. Every read is checked against the end of the bytes."""
+    """A reading position in the bytes of a batch. Each read checks that it does not go beyond the end of the bytes."""
 
     __slots__ = ("data", "position")
 

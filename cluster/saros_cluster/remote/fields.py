@@ -1,4 +1,4 @@
-"""Encoding of numbers, text and single values, one after the other. Every field is checked when it is read.
+"""Encoding of a sequence of numbers, texts and single values. Every field is checked when it is read.
 
     number   i64                    flag     u8, 0 or 1
     text     u32 bytes | UTF-8      scalar   u8 tag | nothing, i64, f64, or u32 bytes | bytes, by the tag
@@ -112,7 +112,7 @@ class FieldReader:
         return value
 
     def count(self) -> int:
-        """Read the number of items that follow, each of which takes at least one byte."""
+        """Read the number of the items that follow. Each item takes at least one byte."""
         value = self.number()
         if not 0 <= value <= len(self._data) - self._position:
             raise ValueError(f"invalid count {value}")

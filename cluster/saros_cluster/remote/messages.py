@@ -7,8 +7,8 @@
     read.renew    a query                                    -> nothing                       extends the lease
     read.close    a query                                    -> nothing                       releases all of it
 
-A holder identifies a query by the node that asks and by the query's id, which must be unique even over restarts of that
-node. Pure: any thread.
+A holder identifies a query by the node that runs it and by the query's id, which must be unique even across restarts of
+that node. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class ReadTarget(msgspec.Struct, frozen=True):
     epoch: int
     inbound: int = 0
     outbound: int = 0
-    #: How long the holder may wait until it has applied the required entry. After that, it refuses the request.
+    #: How long the holder may wait until it has applied the required entry. After this time, the holder refuses the
+    #: request.
     patience_ms: int = PATIENCE_MS_MAX
     #: If set, the holder reads a view that it has under this name, instead of the group's region (see `opener`).
     view_name: str = ""
@@ -48,7 +49,7 @@ class ReadTarget(msgspec.Struct, frozen=True):
         return TableVersion(self.epoch, self.inbound, self.outbound)
 
     def is_satisfied_by(self, other: ReadTarget) -> bool:
-        """Return whether a view that meets the other target also meets this one."""
+        """Return whether a view that meets the other target also meets this target."""
         if self.group != other.group or self.table_version != other.table_version or self.view_name != other.view_name:
             return False
         if self.minimum_applied is None or other.minimum_applied is None:
@@ -133,7 +134,7 @@ class Opened(msgspec.Struct, frozen=True):
 
     #: The last entry of the group's log that the view may show.
     shown: int
-    #: For each reader, its number and its first batch, or b"" if the batch is not included.
+    #: For each opened reader, its number and its first batch, or b"" if the batch is not included.
     readers: tuple[tuple[int, bytes], ...]
 
     def encode(self) -> bytes:

@@ -1,6 +1,6 @@
 """Reads the data of a partition at its former holder.
 
-This data is a source of the partition until the partition's files have arrived.
+The partition's data is read through this source until the partition's files have arrived here.
 
     new holder       data written here          rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
@@ -23,7 +23,7 @@ from saros_storage.read.latest_cache import Point
 from saros_storage.scan.reading import ScanRequest, SeriesReader, TimeRange
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 
-#: Opens a scan at the partition's former holder. It may raise Unreachable, RemoteError, and errors of storage.
+#: Opens a scan at the partition's former holder. The call may raise Unreachable, RemoteError, and errors of storage.
 OpenThere = Callable[[ScanRequest], SeriesReader]
 
 
@@ -38,7 +38,7 @@ class MigrationSource:
         self._open_remote = open_remote
 
     def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (the devices there are not known here)
-        """Implement `MemorySource.span`: return the span of the slice, for every device."""
+        """Implement `MemorySource.span`: for every device, return the time span of the slice."""
         return DeviceSpan(self._time.start, self._time.end - 1)
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (a scan there finds out)

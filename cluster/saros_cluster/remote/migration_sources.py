@@ -1,7 +1,7 @@
 """Reads moved slots at their former group: from this node's replica of that group, or at another holder.
 
-The holder must have applied the fence, after which the slots no longer change. All holders that have applied it are
-equally good. Thread-safe.
+The holder must have applied the fence, after which the slots no longer change. All holders that have applied the fence
+have the same data. Thread-safe.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MigrationSources:
     """Opens the sources of partitions that have not arrived yet."""
 
     def __init__(self, node: NodeId, replicas: Replicas, peers: Peers, interval: int, life: int) -> None:
-        """`life` is a number unique to this process. It becomes a part of the ids of queries."""
+        """`life` is a number unique to this process. The number becomes part of the ids of queries."""
         self._node = node
         self._replicas = replicas
         self._peers = peers

@@ -4,8 +4,8 @@
     grid            statistics of each window's rows, if they are smaller; statistics of files unchanged
     neither         all rows
 
-Blocks are cut into parts, so that a message stays below the transport's limit. Pure, except for the reader: one thread
-at a time.
+Blocks are cut into parts, so that a message stays below the transport's limit. Pure, except that the reader may be used
+by only one thread at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import summarised
 from saros_storage.scan.reading import ScanRequest, SeriesReader, Summaries, Summary, ValueBound
 
-#: Items larger than this are cut by rows.
+#: Items that are larger than this are divided into parts with fewer rows.
 ITEM_BYTES_MAX = 4 << 20
 #: Estimated size of a column's statistics, not counting texts.
 _STATISTICS_BYTES = 64
@@ -56,7 +56,7 @@ def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
 
 
 def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
-    """Yield the parts of an item, which is halved repeatedly until each part is small enough or has one row."""
+    """Yield the parts of an item: its halves are halved again until each part is small enough or has one row."""
     if item.nbytes <= ITEM_BYTES_MAX or item.rows == 1:
         yield item
         return
@@ -66,7 +66,7 @@ def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
 
 
 def bytes_of(item: Piece) -> int:
-    """Return the approximate size of an item in a batch."""
+    """Return the approximate number of bytes that an item takes in a batch."""
     if not isinstance(item, Summary):
         return item.nbytes
     known = [column for column in item.columns if column is not None]

@@ -1,10 +1,10 @@
-"""Opens views for queries of other nodes: of a replica that has applied enough, or a view stored under a name.
+"""Opens views for queries of other nodes: a view of a replica that has applied enough, or one stored under a name.
 
     replica      waits until it has applied the required entry, and the moves that the coordinator's table contains;
                  if it lags for too long, it refuses, and the coordinator asks another holder
     view_name    a view that this node keeps under this name; refuses if there is no such view here
 
-Runs on the threads that serve calls of other nodes.
+This code runs on the threads that serve calls from other nodes.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from it), or *ended*. The thread that ends an idle reader also closes it. A busy
 reading from it. A view is closed when its query has ended and it has no users.
 
 A reader ends when its last batch is sent, its stream is closed or its connection lost, its query is closed, or its
-lease runs out: a query without requests or renewals for 60 s is released by `expire`. Later requests for the same query
-get ReadLost, never a new view: a query sees one version of a group, or none.
+lease runs out: a query without requests or renewals for 60 s is released by `expire`. A later request for the same
+query gets ReadLost, never a new view: a query sees at most one version of a group.
 
 Only the data that the request needs is sent (`partial_aggregation`); neighbouring summaries are joined.
 
@@ -67,7 +67,8 @@ LEASE_NS = 60_000_000_000
 #: The limit of open queries, which exceeds the number of sessions that a node serves: only a coordinator that fails to
 #: close its queries reaches it.
 QUERIES_MAX = 4_096
-#: The limit of open readers. An idle reader costs some kilobytes, and a query may join all series of a large plant.
+#: The limit of open readers. The limit of open readers: an idle reader costs some kilobytes, and a query may join all
+#: series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
 #: The limit of streams, half of the transport's places. The other half is for transfers of files to new holders.
 STREAMS_MAX = 32
@@ -96,7 +97,7 @@ class _Pin(msgspec.Struct):
     view: ReadView | None = None
     #: Number of users: readers, and calls that are opening readers.
     users: int = 0
-    #: True if the query is over: the last user closes the view.
+    #: True if the query is over, in which case the last user closes the view.
     ended: bool = False
 
 
@@ -114,10 +115,10 @@ class _Reader(msgspec.Struct):
     pieces: Iterator[Piece | None]
     pin: _Pin
     query: _Query
-    #: True once its stream was opened: the reader cannot be read in another way.
+    #: True once the reader's stream was opened, after which it cannot be read in any other way.
     streamed: bool = False
-    #: Size at which the next batch is sent, and the time that filling it may take. For the first batch, any item is
-    #: enough.
+    #: The size at which the next batch is sent, and the time for which it may be filled. For the first batch, any item
+    #: is enough.
     bytes_wanted: int = 0
     fill_ns_max: int = FILL_NS_MAX
     busy: bool = False
@@ -126,7 +127,7 @@ class _Reader(msgspec.Struct):
 
 
 class _Over(NamedTuple):
-    """The readers and pins of a query that was removed. They still have to be closed."""
+    """The readers and pins of a query that was removed. The caller must close them."""
 
     key: _Key
     readers: tuple[_Reader, ...]
@@ -179,8 +180,8 @@ class ReaderService:
     def _open(self, asker: NodeId, data: bytes) -> bytes:
         """Open readers for another node.
 
-        Raises TooManyReads, ReadLost, and what `open_view` and readers raise. In that case, all readers of the call are
-        closed.
+        Raises TooManyReads, ReadLost, and what `open_view` and readers raise. If it raises an error, all readers of the
+        call are closed.
         """
         question = _read(OPEN, OpenQuestion.decode, data)
         key = (asker, question.query)
@@ -206,7 +207,7 @@ class ReaderService:
         try:
             view = self._view_of(pin)
             for request in question.requests:
-                sources.append(view.open(request))  # noqa: PERF401 (those before one that fails must be closed)
+                sources.append(view.open(request))  # noqa: PERF401 (the readers that were opened before one fails must be closed)
             return view.shown.get(question.target.group, 0), self._register(key, pin, question.requests, sources)
         except BaseException:
             for source in sources:
@@ -363,7 +364,7 @@ class ReaderService:
     def _batch(self, key: _Key, reader: _Reader) -> tuple[bytes, bool]:
         """Return the reader's next batch, and whether it is the last batch.
 
-        After the last one, the reader is closed.
+        After the last batch, the reader is closed.
         """
         with self._pulling(key, reader):
             batch = self._fill(reader)
@@ -386,7 +387,7 @@ class ReaderService:
                 self._end(key, reader)
 
     def _pulled(self, reader: _Reader) -> bool:
-        """Mark the reader as idle. Return whether another thread has ended it in the meantime."""
+        """Mark the reader as idle. Return whether another thread has ended the reader in the meantime."""
         with self._lock:
             reader.busy = False
             reader.query.touched_ns = self._clock.monotonic_ns()

@@ -12,8 +12,8 @@ Until a reader has returned an item, a failure raises Unreachable: nothing has b
 holder. After the first item, a failure raises ReadLost, since another holder's view may differ. Storage errors of the
 holder are raised here as the same errors.
 
-A reader belongs to one thread at a time. `close` may be called by any thread. A thread that is reading then gets an
-error instead of the next batch.
+A reader belongs to one thread at a time. `close` may be called by any thread. If a thread is reading at that time, it
+gets an error instead of the next batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from saros_storage.base.block import Block
 from saros_storage.base.errors import StoreClosed
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: Timeout of opening readers, which may wait until the holder has applied the required entry.
+#: Timeout of the call that opens readers, which may wait until the holder has applied the required entry.
 OPEN_TIMEOUT_S = 10.0
 #: Longest time between two answers. A holder sends empty batches while it skips data, so a silent holder counts as
 #: dead.
@@ -63,9 +63,9 @@ def open_readers(
     """Open readers at a holder.
 
     Return the last entry that the holder's view may show, and a reader for each request. `pinned` is True if the query
-    has read the group at this holder before. `abandoned` is a list that the query's readers at this holder share. It
-    has the numbers of the readers that the holder should end. Raises Unreachable, errors of storage, and RemoteError if
-    the node is not a holder, has too many reads, or has ended the lease.
+    has read the group at this holder before. `abandoned` is a list that the query's readers at this holder share. The
+    list has the numbers of the readers that the holder should end. Raises Unreachable, errors of storage, and
+    RemoteError if the node is not a holder, has too many reads, or has ended the lease.
     """
     abandoned = deque() if abandoned is None else abandoned
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))

@@ -4,9 +4,9 @@
     unavailable  --failure-->  unavailable since the same moment
     unavailable  --success-->  available
 
-A failure is an attempt that found no leader, or whose leader did not confirm. A success is an answer of the leader,
-even a refusal. The state is kept in memory, and covers only requests of this node: a group may have had a leader
-between two failures.
+A failure is an attempt that found no leader, or whose leader did not confirm. A success is an answer from the leader,
+even if the leader refuses the request. The state is kept in memory, and covers only requests of this node: a group may
+have had a leader between two failures.
 
 Each waiting request occupies one of the server's threads. So the number of places for waiting requests is limited. A
 request without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure;
@@ -26,7 +26,7 @@ from saros_storage.base.clock import Clock
 
 #: An election takes at most two seconds. A group that has been unavailable for longer than this has lost nodes.
 OUTAGE_SECONDS = 10.0
-#: A request waits this long for such a group, which is enough to ask each member that answers.
+#: A request waits this long for a group without a leader, which is enough to ask each member that answers.
 PATIENCE_SECONDS = 1.0
 #: The number of requests of this node that may wait at the same time for groups without a leader: half of the threads
 #: that serve clients.

@@ -4,9 +4,9 @@
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
     leader not known         asks the members in turn
 
-A command contains the number of its request, so that proposing the command twice has one effect. It is therefore
-retried until its outcome is known or the deadline has passed. In the latter case NoLeader is raised if the command
-certainly had no effect, and OutcomeUnknown if it may have had one. The request may set an earlier deadline
+A command contains the number of its request, so that proposing the command twice has one effect. The command is
+therefore retried until its outcome is known or the deadline has passed. In the latter case NoLeader is raised if the
+command certainly had no effect, and OutcomeUnknown if it may have had one. The request may set an earlier deadline
 (`WriteRequest.deadline_ns`). If a group lost its leader long ago, a request waits only briefly; and if many requests
 wait for such groups, further requests fail at once (`availability`).
 
@@ -41,13 +41,12 @@ DEADLINE_SECONDS = 20.0
 #: The timeout of one node, after which another is asked: longer than a slow disk needs, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
-#: No attempt begins if less time than this is left: there would be no time for the answer, so the attempt would make
-#: the outcome unknown.
+#: No attempt begins if less time than this is left: the answer would arrive too late, so the outcome would be unknown.
 _ANSWER_SECONDS = 0.05
 #: The reason given to a request that finds no place among the waiting ones.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
-#: The code of a node that refused the call since it serves too many. The command was not proposed.
+#: The error code of a node that refuses a call because it is serving too many calls. The command was not proposed.
 _TOO_MANY = 606
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
@@ -105,7 +104,7 @@ class Proposer:
         self._leaders: dict[GroupId, NodeId] = {}
 
     def leader_of(self, group: GroupId) -> NodeId | None:
-        """Return the leader of a group, if this node knows it."""
+        """Return the leader of a group, or None if this node does not know it."""
         return self._host.leader_of(group) or self._leaders.get(group)
 
     def propose(
@@ -114,8 +113,8 @@ class Proposer:
         """Propose a command.
 
         Return once the command has taken effect. Raises UserMistake if the command is refused, NoLeader,
-        OutcomeUnknown. The attempt ends after `seconds` (by default DEADLINE_SECONDS), or at the request's deadline if
-        that is earlier.
+        OutcomeUnknown. The attempts end after `seconds` (by default DEADLINE_SECONDS), or at the request's deadline if
+        it is earlier.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(

@@ -1,4 +1,4 @@
-"""Reads the regions of all groups of this node as one.
+"""Reads the regions of all groups that have a replica on this node as one region.
 
     group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
 
@@ -86,7 +86,7 @@ class Replicas:
     # ------------------------------------------------------------------ all regions
 
     def _for_each_region(self, act: Callable[[Region], object]) -> None:
-        """Run `act` on each region, and again if a snapshot replaces the region.
+        """Run `act` on each region, and run it again if a snapshot replaces the region.
 
         Skip groups that the node leaves in the meantime.
         """
@@ -155,8 +155,8 @@ class Replicas:
         """Capture each region as of one entry of its group.
 
         Return the captures' ids on the shelf, which the caller must release, and the captures. While a slice moves, two
-        groups may have it. Only the group to which it moved counts. Raises UserMistake (MOVED) if data of a slice has
-        not arrived here yet, or slices move in the meantime.
+        groups may have it. In this case, only the group to which the slice moved counts. Raises UserMistake (MOVED) if
+        data of a slice has not arrived here yet, or slices move in the meantime.
         """
         machines = self.machines
         moves = [machine.replica.moves for machine in machines.values()]

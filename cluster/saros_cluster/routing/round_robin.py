@@ -19,7 +19,7 @@ class RoundRobin(Generic[_T]):
         self._place = 0
 
     def pick(self, items: Sequence[_T]) -> list[_T]:
-        """Return the next items, each once, of a sequence that changes little from one call to the next."""
+        """Return the next items of a sequence, each at most once. The sequence changes little between two calls."""
         if len(items) <= self._count:
             return list(items)
         first = self._place % len(items)

@@ -25,17 +25,18 @@ class Routes:
         self._interval = interval
         self._now = Routing(topology, interval)
         self._changed = threading.Condition()
-        #: True if this node was removed from the cluster. Its copy of the meta group's log may not say so.
+        #: True if this node was removed from the cluster. The node's copy of the meta group's log may not contain the
+        #: removal.
         self.is_removed = False
 
     @property
     def now(self) -> Routing:
-        """The current routing. A caller reads it once for each operation."""
+        """The current routing. A caller reads this once for each operation."""
         return self._now
 
     @property
     def own_topology(self) -> Topology:
-        """The topology as far as it concerns this node: without groups, if the node was removed."""
+        """The topology from the point of view of this node: if the node was removed, it has no groups."""
         topology = self._now.topology
         return replace(topology, wanted={}, change=None) if self.is_removed else topology
 
@@ -44,7 +45,7 @@ class Routes:
         return self._now.members(group)
 
     def learn(self, topology: Topology) -> None:
-        """Switch to a new topology from the meta group's state. Only one thread does this at a time."""
+        """Switch to a new topology from the meta group's state. Only one thread may call this at a time."""
         if topology is not self._now.topology:
             with self._changed:
                 self._now = Routing(topology, self._interval)

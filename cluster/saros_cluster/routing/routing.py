@@ -61,7 +61,7 @@ class Routing:
         return () if found is None else found.members
 
     def table_version(self, group: GroupId) -> TableVersion:
-        """Return the version of this table that an entry or a reader states to a group."""
+        """Return the version of this table in the form in which an entry or a reader states it to a group."""
         head = NodeId(group)
         return TableVersion(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
 
@@ -74,7 +74,7 @@ class Routing:
         return GroupId(self.table.route(database, 0).head)
 
     def schemas_of(self, group: GroupId, databases: Iterable[str]) -> list[str]:
-        """Return those of the given databases whose schema a group owns."""
+        """From the given databases, return those whose schema is owned by a group."""
         return [database for database in databases if self.schema_group(database) == group]
 
     def group_at(self, database: str, slice_: int) -> GroupId:
@@ -87,7 +87,7 @@ class Routing:
         """Return the groups that may have points of a database in a range of time.
 
         `partitions` has the slices that may have points at all (`meta.state.Partitions`). If these slices are not
-        known, a range of many slices yields all groups that own slots.
+        known, the result for a range of many slices is all groups that own slots.
         """
         first, last = time.start // self._interval, (time.end - 1) // self._interval
         if partitions is not None:

@@ -1,9 +1,9 @@
 """The effect of a command on a topology: the rules of growing and shrinking.
 
-A command is checked here, when its entry of the meta group's log is applied. Of two conflicting commands that are sent
-at once, only one therefore passes. A step of a change that has ended, or a repeated step, has no effect. A driver may
-therefore repeat steps, be late, and run at the same time as others. `placement.members` chooses the members of groups,
-and `placement.balancer` chooses the owners of slots.
+A command is checked here, when its entry of the meta group's log is applied. If two conflicting commands are sent at
+once, only one of them is therefore accepted. A step of a change that has ended, or a repeated step, has no effect. A
+driver may therefore repeat steps, be late, and run at the same time as others. `placement.members` chooses the members
+of groups, and `placement.balancer` chooses the owners of slots.
 
 Pure: any thread.
 """
@@ -228,7 +228,7 @@ def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int
 
 
 def _with_wanted_members(topology: Topology, index: int, halves: _Halves) -> Topology:
-    """Set the wanted voters and learners of each group that is not done to those that `halves` returns."""
+    """For each group that is not done, set the wanted voters and learners to those that `halves` returns."""
     assert topology.change is not None
     found = topology
     for group, regroup in topology.change.regroups.items():
@@ -358,7 +358,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
 
     Mark moves without any remaining holder as lost, so that their slots start empty. A node that was to leave a group
     and has not fetched all arrived data cannot stay in the group instead, since the source may have dropped the data by
-    now. The next change adds such a node as a new member, with all the data.
+    now. The next change adds such a node as a new member, which then fetches all the data.
     """
     lost = topology.lost
     left = (({*topology.in_state(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
