@@ -67,7 +67,7 @@ LEASE_NS = 60_000_000_000
 #: The limit of open queries, which exceeds the number of sessions that a node serves: only a coordinator that fails to
 #: close its queries reaches it.
 QUERIES_MAX = 4_096
-#: The limit of open readers. The limit of open readers: an idle reader costs some kilobytes, and a query may join all
+#: The limit of open readers: an idle reader costs some kilobytes, and a query may join all
 #: series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
 #: The limit of streams, half of the transport's places. The other half is for transfers of files to new holders.
