@@ -34,7 +34,7 @@ from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 #: The errors that prevent a server from starting.
 REFUSALS = (ConfigurationError, StorageError, OSError)
 _DEFAULTS = "Other options come from the folder's saros.toml or SAROS_... in the environment: see saros config."
-#: Files of the server are readable by its user only.
+#: Only the server's user can read its files.
 _UMASK = 0o077
 
 
@@ -44,7 +44,7 @@ class Prepared(msgspec.Struct, frozen=True):
     folder: str
     configuration: Configuration
     security: Security
-    #: True if the HTTP port was configured, and is not the default.
+    #: True if the HTTP port was configured and is not the default port.
     is_http_required: bool
 
     @property
@@ -99,7 +99,7 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def prepare(options: argparse.Namespace) -> Prepared:
-    """Load and check the options; create the first user if login is required and no user exists. Raises `REFUSALS`."""
+    """Load and check the options. If login is required and no user exists, create the first user. Raises `REFUSALS`."""
     given = {
         "listen_host": options.host,
         "listen_port": options.port,

@@ -40,17 +40,18 @@ from saros_wire.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-#: The time that running calls have to finish after the server gets the signal to stop.
+#: The time in which running calls must finish after the server has received the signal to stop.
 _GRACE_SECONDS = 5.0
 #: Python's switch interval: the time for which a computing thread may keep other threads waiting. A write passes
-#: through ten threads on three nodes, and with Python's default of 5 ms a flush would delay each of them.
+#: through ten threads on three nodes. With Python's default of 5 ms, a flush would delay the write in each of them.
 _SWITCH_SECONDS = 0.0005
-#: Warm-up begins at this age, so that short-lived servers skip it.
+#: Warm-up begins when the server is this old, so that short-lived servers skip it.
 _COLD_SECONDS = 3.0
-#: A node that joins a cluster has no clients yet, and much work once it has joined. It begins to serve when it is warm,
-#: but at the latest after this time.
+#: A node that joins a cluster has no clients yet, but will have much work afterwards. So it warms up before it begins
+#: to serve, for at most this time.
 _JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
-#: Polling interval for signals: a signal that the system delivers to another thread does not wake the main thread.
+#: The interval at which the main thread checks for signals. If the system delivers a signal to another thread, this
+#: does not wake the main thread.
 _LOOK_SECONDS = 0.5
 
 
@@ -67,7 +68,10 @@ class Listener(Protocol):
         ...
 
     def stop(self, grace_s: float) -> None:
-        """Refuse new calls, cancel running ones after `grace_s`, and wait for all that can be cancelled."""
+        """Refuse new calls.
+
+        After `grace_s`, cancel the calls that still run, and wait for all that can be cancelled.
+        """
         ...
 
 
@@ -126,9 +130,9 @@ class Server:
             self._stop_listening(0.0)
             self.api.close()
             raise
-        #: True if clients must log in.
+        #: True if clients must log in to the server.
         self.authenticated = authenticated
-        #: The address for drivers as host:port, and an address without TLS that is reachable on this machine only.
+        #: The address for drivers as host:port, and an address without TLS that can be reached only on this machine.
         self.address, self._local = client_port.address, client_port.local_address
         self._stopped = threading.Event()
 

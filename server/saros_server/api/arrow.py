@@ -32,12 +32,13 @@ _TYPES = arrow_types()
 
 #: The maximum number of result schemas that are cached.
 _SHAPES_CACHED = 4_096
-#: Schemas of at most this many columns are cached.
+#: The maximum number of columns of a schema that is cached.
 _SMALL_WIDTH = 64
-#: Columns of up to this many rows are copied into one buffer, which is faster than sending them one by one.
+#: If a block has at most this many rows, its columns are copied into one buffer, which is faster than sending each of
+#: them.
 _FEW_ROWS = 64
-#: Maximum bytes of columns in a message. This is half the limit: the rest leaves room for metadata, and for batches of
-#: text, which are split in half by rows.
+#: The maximum size of the columns in a message, in bytes. This is half the size limit of a message: the other half is
+#: for metadata, and for batches of text, which are split into halves with equal numbers of rows.
 _BATCH_BYTES_MAX = MESSAGE_BYTES_MAX // 2
 #: The numeric types whose arrays are Arrow buffers without conversion.
 _PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
@@ -99,7 +100,7 @@ class Message:
     __slots__ = ("buffers", "nbytes")
 
     def __init__(self, buffers: Sequence[bytes | memoryview], nbytes: int) -> None:
-        """Wrap `buffers`, whose items are single bytes and whose total size is `nbytes`."""
+        """Wrap `buffers`, each of which is a view of single bytes; their total size is `nbytes`."""
         self.buffers = buffers
         self.nbytes = nbytes
 
@@ -139,7 +140,7 @@ def _messages(batch: pa.RecordBatch) -> Iterator[Message]:
 
 
 def _plain_arrays(block: Block) -> list[NumericArray] | None:
-    """Return the columns of a block of plain numbers without nulls; None for other blocks, or without columns."""
+    """Return the columns of a block of plain numbers without nulls, or None for any other block."""
     arrays: list[NumericArray] = [] if block.time is None else [block.time]
     for column in block.columns:
         if column.valid is not None or column.type not in _PLAIN_TYPES:
@@ -193,7 +194,7 @@ _FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
 }
 
 
-#: Numeric Arrow types whose buffers are columns without conversion: the fast path for columns without nulls.
+#: Numeric Arrow types whose buffers can be used as columns without conversion, if the columns have no nulls.
 _FROM_ARROW = {_TYPES[type_]: (type_, NUMPY_DTYPE[type_]) for type_ in NUMERIC_TYPES}
 
 
@@ -252,7 +253,7 @@ def _in_unit(times: pa.Array, unit: TimeUnit, zone: str) -> pa.Array:
 
 
 def _zoned(values: pa.Array, zone: str) -> pa.Array:
-    """Return timestamps without a time zone as timestamps in `zone`; other values unchanged."""
+    """Return timestamps without a time zone as timestamps in `zone`, and other values unchanged."""
     import pyarrow.compute as pc
 
     if not pa.types.is_timestamp(values.type) or values.type.tz is not None:

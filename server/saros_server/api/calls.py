@@ -77,12 +77,12 @@ class Services(msgspec.Struct, frozen=True):
         return (self.clock.monotonic_ns() - self.started_ns) / 1e9
 
 
-#: The time that remains to report the error of a statement that has waited for other nodes until its deadline.
+#: The time reserved for reporting an error if a statement has waited for other nodes until its deadline.
 _ERROR_MS = 150
 
 
 class Call(NamedTuple):
-    """A call whose caller satisfies the operation's policy."""
+    """A call by a client that satisfies the operation's policy."""
 
     services: Services
     peer: Peer
@@ -105,8 +105,9 @@ class Call(NamedTuple):
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
         """Return the caller's write request with a sequence number and the call's deadline.
 
-        `timeout_ms`: the statement's own time limit (0: none). A deadline shortly before that limit ensures that the
-        error names the node that does not answer instead of the limit. The earlier of the two deadlines applies.
+        `timeout_ms`: the statement's own time limit (0: none). The write's deadline is shortly before that limit: so
+        the error names the node that does not answer, and not the limit. If the call has an earlier deadline, that one
+        applies.
         """
         deadline_ns = self.deadline_ns
         if timeout_ms:

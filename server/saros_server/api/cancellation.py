@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """A one-shot cancellation, triggered by a protocol when the client disconnects or asks to cancel the call."""
+    """A cancellation that a protocol can trigger once, when the client disconnects or asks to cancel the call."""
 
     __slots__ = ("_callbacks", "_lock")
 

@@ -94,7 +94,7 @@ class ClientApi:
 
     @property
     def is_joining(self) -> bool:
-        """True if the node is joining a cluster and is not a member yet."""
+        """True if the node is joining a cluster but is not a member yet."""
         cluster = self.node.cluster
         return cluster is not None and not cluster.status.is_in
 
@@ -132,7 +132,7 @@ class ApiConnection:
         """Apply the operation's policy to the caller, and run the operation.
 
         `token` is the token of the caller's session, or empty. A write may wait `wait_ms` for other nodes of a cluster;
-        with None, each step has its own limit. Raises NoSession, and the errors of the operation.
+        if it is None, each step of the write has its own limit. Raises NoSession, and the errors of the operation.
         """
         if OPERATIONS.get(operation.name) is not operation:
             raise TypeError(f"operation {operation.name} is not registered")

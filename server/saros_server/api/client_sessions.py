@@ -6,10 +6,10 @@
                         | LEASE_SECONDS without a call, or the table is full: the longest leased first
                         +--> closed
 
-A token is random, identifies a session of this process only, and is bound to the peer's address and to the user that
-logged in (`login`). A connection holds the sessions that it has opened or used. A session outlives its connections for
-a short time, so that a client that has lost them can continue. The time is short so that the sessions of crashed
-clients do not fill the table.
+A token is random, is valid in this process only, and is bound to the peer's address and to the user that logged in
+(`login`). A connection holds the sessions that it has opened or used. A session outlives its connections for a short
+time, so that a client that has lost them can continue. The time is short so that the sessions of crashed clients do not
+fill the table.
 
 Thread-safe.
 """
@@ -29,7 +29,8 @@ from saros_storage.base.clock import Clock
 IDLE_SECONDS = 1_800
 #: A user's session is closed this long after the login. The client then has to log in again.
 LIFE_SECONDS = 86_400
-#: A session without a connection is closed after this time: a client that lost its connection reconnects much sooner.
+#: A session that no connection holds is closed after this time. A client that has lost its connection reconnects much
+#: sooner.
 LEASE_SECONDS = 60
 #: Equal to the limit on connections: a client needs at most one session for each connection. A session takes 1 KiB.
 SESSIONS_MAX = 10_000
@@ -51,7 +52,7 @@ class NoSession(Exception):
 
 
 class TooManySessions(Exception):
-    """The node has the maximum number of sessions, and each of these sessions is held by a connection."""
+    """The node has the maximum number of sessions, and none can be closed, because each is held by a connection."""
 
     code = 2034
 
@@ -70,7 +71,8 @@ class _ClientSession(msgspec.Struct, eq=False):
     visitor: AuthenticatedClient
     opened_ns: int
     used_ns: int
-    #: The connections that hold the session. While there are none, the session is leased.
+    #: The connections that hold the session. While there are none, the session is leased: it is kept for
+    #: `LEASE_SECONDS`.
     holders: set[SessionHolder] = msgspec.field(default_factory=set)
     #: The start of the session's last lease.
     leased_ns: int = 0
@@ -99,7 +101,7 @@ class ClientSessions:
         self._clock = clock
         self._lock = threading.Lock()
         self._clients: dict[bytes, _ClientSession] = {}
-        #: The sessions without a connection; the session that lost its last connection first comes first.
+        #: The sessions that no connection holds, in the order in which they lost their last connections.
         self._leased: dict[bytes, _ClientSession] = {}
         self._next_sweep_ns = 0
 
@@ -107,7 +109,10 @@ class ClientSessions:
         return len(self._clients)
 
     def add(self, session: EmbeddedSession, holder: SessionHolder, visitor: AuthenticatedClient) -> bytes:
-        """Add a session of an admitted client, and return its token. Raises TooManySessions, and closes the session."""
+        """Add a session of an admitted client, and return its token.
+
+        If there are too many, close it; raises TooManySessions.
+        """
         session.set_access(visitor.access, visitor.trail)
         now = self._clock.monotonic_ns()
         client = _ClientSession(secrets.token_bytes(_TOKEN_BYTES), session, holder.host, visitor, now, now)
@@ -183,7 +188,9 @@ class ClientSessions:
             holder.held.discard(client)
 
     def _make_room(self, now: int) -> list[_ClientSession]:
-        """Forget expired sessions and, if the table is still full, the session leased first.
+        """Forget expired sessions.
+
+        If the table is still full, also forget the session that lost its last connection first.
 
         Return them, to be closed.
         """

@@ -28,5 +28,5 @@ def refusal_of(error: Exception) -> tuple[int, str]:
 
 
 def rows_left_of(error: Exception) -> RowsLeft | None:
-    """Return the rows that a partial write left out; None if the error is of another kind."""
+    """Return the rows that a partial write left out, or None for any other error."""
     return error.rows if isinstance(error, PartialFailure) else None

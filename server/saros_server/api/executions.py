@@ -4,10 +4,10 @@
     fetch    -> a stream of the rows of a cursor; discard -> the cursor is closed
     stream   -> a stream of all rows
 
-A stream costs client and server 50 % more processor time than a single answer, so a small result is sent as one answer.
-A result is closed by its current owner: by `execute` once the answer is complete, by the stream, or by `result_cursors`
-if the client does not fetch the remaining rows. A cancelled token ends a stream at once, and an answer after
-`_ANSWER_SECONDS` at the latest.
+A stream takes 50 % more processor time, on the client and on the server, than a single answer. So a small result is
+sent as one answer. A result is closed by its current owner: by `execute` once the answer is complete, by the stream, or
+by `result_cursors` if the client does not fetch the remaining rows. When a call's token is cancelled, its stream ends
+at once; an answer that waits for rows ends after at most `_ANSWER_SECONDS`.
 
 Rows are sent as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
@@ -37,15 +37,15 @@ from saros_wire.read_point import ReadPoint
 #: An answer waits for more rows until it has this many bytes, and never has more than twice as many. Larger results are
 #: streamed, since an answer is copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
-#: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. A
-#: shorter wait would not do, since small queries take tens of milliseconds on a busy machine.
+#: An answer waits this long for rows. If a result takes longer, the cost of a stream does not matter. The wait cannot
+#: be much shorter, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
 #: The maximum number of results that clients have not read to the end. Each such result occupies one of the node's 256
-#: threads for calls. The remaining threads are left for short calls. The limit may be exceeded slightly, since
-#: concurrent calls may all see the same free place.
+#: threads for calls. The other threads are kept for short calls. Slightly more results are possible, since concurrent
+#: calls may each find the last free place.
 RESULTS_MAX = 192
-#: The maximum number of groups in a request. It exceeds twice the number of groups of a cluster, since a request may
-#: name each group once for its data and once for its schema.
+#: The maximum number of groups in a request. It is more than twice the number of groups in a cluster, since a request
+#: may name each group twice: for its data and for its schema.
 _GROUPS_MAX = 4_096
 #: The log positions of a session that has seen no data yet.
 NOTHING_SHOWN: Mapping[int, int] = MappingProxyType({})
@@ -72,8 +72,8 @@ class Statement(NamedTuple):
     timeout_ms: int = 0
     #: The client's sequence number of the write, so that retries take effect once; 0 if it has none.
     sequence: int = 0
-    #: For reads that are not strong: for each group, the log position of the latest data that the session has seen on
-    #: any node.
+    #: For reads that are not strong: maps each group to the log position of the latest data of the group that the
+    #: session has seen on any node.
     shown: Mapping[int, int] = NOTHING_SHOWN
     #: The read point at which a SELECT reads, or None if the SELECT gets a new one.
     read_point: ReadPoint | None = None
@@ -92,18 +92,18 @@ class ResultHead(NamedTuple):
     update_count: int
     #: True if it is already known that the rows may be stale.
     stale: bool
-    #: For each group that is already known to be unavailable, a text that describes the missing data.
+    #: A text for each group that is already known to be unavailable, which describes the missing data.
     missing: Sequence[str] = ()
 
 
 class ResultEnd(msgspec.Struct, frozen=True):
     """The end record of a result.
 
-    It exists if the read is not strong, or if data is missing that the head does not list.
+    It exists if the read is not strong, or if the head does not list all missing data.
     """
 
     stale: bool
-    #: For each group, the log position of the latest data that the session has seen.
+    #: Maps each group to the log position of its latest data that the session has seen.
     shown: Mapping[int, int]
     #: The missing data that the head does not list.
     missing: Sequence[str] = ()
@@ -115,7 +115,8 @@ class Answer(NamedTuple):
     head: ResultHead
     #: Record batches as Arrow IPC.
     messages: Sequence[Message]
-    #: The cursor from which the other rows must be fetched within `LEASE_SECONDS`; 0 if there are no other rows.
+    #: The number of the cursor from which the client must fetch the other rows within `LEASE_SECONDS`; 0 if there are
+    #: none.
     cursor: int = 0
     #: Set if the result is complete and has an end record.
     end: ResultEnd | None = None
@@ -218,7 +219,7 @@ class Executions:
         return self._stream_of(self._start(session, statement, request), cancel)
 
     def fetch(self, session: EmbeddedSession, cursor: int, cancel: CancelToken) -> ResultStream:
-        """Return the remainder of a result, which can be fetched once. Raises CursorGone."""
+        """Return the rows of a result that were not in its answer. They can be fetched once. Raises CursorGone."""
         return self._stream_of(self._cursors.take(cursor, session), cancel)
 
     def discard(self, session: EmbeddedSession, cursor: int) -> None:
@@ -244,7 +245,7 @@ class Executions:
         return ResultCursor(outcome, session, [], outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
-        """Return messages for an answer that has `size` bytes already, and whether they complete the result."""
+        """Return more messages for an answer that already has `size` bytes, and whether the result is then complete."""
         outcome, messages = result.outcome, list[Message]()
         if not outcome.has_rows:
             return messages, True

@@ -9,7 +9,7 @@ from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 
-#: Lists of measurements whose canonical names are cached.
+#: The maximum number of lists of measurements whose canonical names are cached.
 _SHAPES_CACHED = 4_096
 _FIRST_DAY, _LAST_DAY = 1_01_01, 9999_12_31
 

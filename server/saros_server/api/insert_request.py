@@ -4,9 +4,9 @@
             --stream, of a known layout--> views of the message
                       of an unknown layout --Arrow, which validates it--> Arrow arrays; the layout is cached
 
-Creating Arrow's objects for a batch costs several times as much as writing a few rows. If all columns are numbers of
-one type without nulls, the layout that Arrow found is therefore cached by the stream's metadata, which determines the
-offset of each column regardless of its values. Any thread.
+Creating Arrow's objects for a batch costs several times as much as writing a few rows. So the layout that Arrow found
+is cached if all columns are numbers of one type without nulls. The key is the stream's metadata, since it alone
+determines the offset of each column. Any thread.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType
 from saros_wire import payload
 
-#: The most bytes of metadata in the cache of layouts.
+#: The maximum total size of the metadata in the cache of layouts, in bytes.
 _CACHED_BYTES = 16 << 20
 #: The start of an Arrow IPC message: a continuation marker, and the size of its metadata.
 _MESSAGE = struct.Struct("<Ii")
 _MARK = 0xFFFF_FFFF
-#: Number of messages in a stream: the schema and a record batch.
+#: The number of messages in a stream: the schema and one record batch.
 _MESSAGES = 2
 
 
@@ -43,7 +43,7 @@ class InsertRequest(msgspec.Struct, frozen=True):
     sequence: int
     times: object
     columns: Mapping[str, object]
-    #: Only for INSERT_MANY: skip columns whose type does not match their series, and write the others.
+    #: Only for INSERT_MANY: skip each column whose type differs from the type of its series, and write the others.
     partial: bool = False
     #: Only for INSERT_MANY: the tags of the series that the insert creates.
     tags: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -60,7 +60,7 @@ class _Layout(msgspec.Struct, frozen=True):
     type: DataType
     rows: int
     stream_bytes: int
-    #: Offsets of the times and of the first column, and the bytes from each column to the next.
+    #: The offsets of the times and of the first column, and the distance from each column to the next, in bytes.
     times_at: int
     columns_at: int
     stride: int
@@ -182,7 +182,7 @@ def _batch_of(stream: memoryview) -> pa.RecordBatch:
 
 
 def _message(reader: pa.MessageReader, *types: str) -> pa.Message:
-    """Return the next message. Raises ValueError for any other type, which Arrow would read without a check."""
+    """Return the next message. Raises ValueError for any other type, since Arrow would read it without a check."""
     message = reader.read_next_message()
     if message.type not in types:
         raise ValueError(f"a message of type {message.type} instead of {' or '.join(types)}")

@@ -55,8 +55,8 @@ class Login(msgspec.Struct, frozen=True):
     consistency: str = ""
     #: Reads skip the data of unavailable groups, and list it in `ResultHead.missing`.
     partial_results: bool = False
-    #: A random number that identifies the client, also after it reconnects. This number and a sequence number identify
-    #: a write. It is 0 if the client has no id.
+    #: A random number that identifies the client, even after the client reconnects. With a sequence number, it
+    #: identifies a write. It is 0 if the client has no id.
     client_id: int = 0
     #: The session is shared by independent clients, so its settings cannot be changed.
     shared: bool = False
@@ -71,9 +71,10 @@ class OpenedSession(msgspec.Struct, frozen=True):
     time_unit: str
     #: The node's version.
     server: str
-    #: host:port of all nodes that clients may connect to, this node's first; empty without a cluster.
+    #: The host:port of each node that clients may connect to, this node's first; empty if the node is not in a cluster.
     addresses: Sequence[str]
-    #: Identifies the in-memory record by which the node de-duplicates writes; 0 if the cluster's log does this instead.
+    #: Identifies the record in memory that the node uses to recognize repeated writes; 0 if it uses the cluster's log
+    #: for this.
     memory: int
 
 
@@ -130,7 +131,7 @@ def _ping(call: Call, _: None) -> NodeHealth:
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A request to hold a read point: the existing read point of this name, or else a new one."""
+    """A request to hold a read point: the one that already has this name, or else a new one."""
 
     name: str
     #: The node process that must hold the read point; 0 allows any process.
@@ -180,7 +181,7 @@ class InsertOutcome(msgspec.Struct, frozen=True):
     """The outcome of an insert."""
 
     points: int
-    #: host:port of the leader that executed the write, if that is another node: the client may send its next write
+    #: The host:port of the leader that executed the write, if it is another node. The client may send its next write
     #: there.
     leader: str = ""
 
@@ -219,7 +220,7 @@ def _insert(call: Call, columns: Columns) -> InsertOutcome:
 
 
 def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOutcome | Exception]:
-    """Write rows of different devices without sequence numbers; return the outcome or the error of each insert."""
+    """Write the rows of several inserts without sequence numbers; return the outcome or the error of each insert."""
     leader = call.services.node.leader_elsewhere
     outcomes = call.session.insert_batches(inserts, call.numbered(0))
     return [
@@ -229,7 +230,7 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
 
 
 class InsertRows(msgspec.Struct, frozen=True):
-    """Rows of several devices; the times and the columns are an Arrow IPC stream."""
+    """Rows of several devices, whose times and columns are given as an Arrow IPC stream."""
 
     devices: Sequence[str]
     counts: Sequence[int]
@@ -316,7 +317,7 @@ def _import_job(call: Call, job: str) -> str:
 
 
 class CheckpointFile(msgspec.Struct, frozen=True):
-    """A file of a checkpoint, to be read from an offset on."""
+    """A file of a checkpoint, and the offset from which it is read."""
 
     checkpoint: bytes
     number: int
@@ -352,7 +353,7 @@ class SyncBegin(msgspec.Struct, frozen=True):
 
 
 class SyncChunk(msgspec.Struct, frozen=True):
-    """Bytes of a round's content, from an offset on."""
+    """Bytes of a round's content, and the offset at which they begin."""
 
     sender: str
     number: int
@@ -376,7 +377,7 @@ def _sync_begin(call: Call, begin: SyncBegin) -> BeginReply:
 
 
 def _sync_chunk(call: Call, chunk: SyncChunk) -> int:
-    """Store a chunk; return how many bytes of the content the node has, from its start."""
+    """Store a chunk; return how many bytes of the content, counted from its start, the node now has."""
     receiver, requester = call.session.receive()
     return receiver.chunk(requester, chunk.sender, chunk.number, chunk.sha256, chunk.offset, chunk.crc32, chunk.data)
 

@@ -1,7 +1,7 @@
 """Convert the names, strings and numbers in clients' calls to SQL text.
 
-Every text that a client sends as a path, a name or a property is parsed and written again in canonical form, so that
-it cannot inject SQL. Pure: any thread.
+Each path, name or property that a client sends is parsed, and written to the SQL text in canonical form. So it cannot
+inject SQL. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def series_below_root(text: str) -> str:
 
 
 def quoted_name(text: str) -> str:
-    """Return a name, which the client may have quoted, as a node of a path. Raises UserMistake."""
+    """Return a name as a node of a path; the client may have quoted the name. Raises UserMistake."""
     name = unquote_node(text) if text.startswith("`") and text.endswith("`") and len(text) > 1 else text
     if not name:
         raise UserMistake("a name is empty", code=509)

@@ -19,14 +19,14 @@ from saros_server.api.arrow import Message
 from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
 from saros_storage.base.clock import Clock
 
-#: This time is short because a client fetches at once: the first answer and the fetch are one call in its API.
+#: This time is short because a client fetches the other rows immediately, in the same call of its API.
 LEASE_SECONDS = 5.0
-#: Equal to the limit on concurrent calls. A further cursor evicts the oldest one.
+#: Equal to the limit on concurrent calls. If there are this many cursors, a new one evicts the oldest one.
 RESTS_MAX = 256
 
 
 class CursorGone(Exception):
-    """The session has no cursor of this number."""
+    """The session has no cursor with this number."""
 
     code = 2030
 
@@ -39,19 +39,20 @@ class ResultCursor(NamedTuple):
 
     outcome: EmbeddedOutcome
     session: EmbeddedSession
-    #: Messages that were taken from the result but not sent yet.
+    #: Messages that were taken from the result but have not been sent yet.
     left: list[Message]
-    #: The missing data that the head record of the result lists; the end record lists all other missing data.
+    #: The missing data that the result's head record lists. Its end record lists all other missing data.
     missing: Sequence[str] = ()
 
 
 class ResultCursors:
-    """The cursors of a node; their number and their time are limited."""
+    """The cursors of a node; their number is limited, and each exists for a limited time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        #: For each number, the expiry (monotonic, ns) of the cursor and the cursor; the earliest expiry comes first.
+        #: Maps each cursor's number to the cursor's expiry (monotonic, ns) and the cursor; the earliest expiry comes
+        #: first.
         self._waiting: OrderedDict[int, tuple[int, ResultCursor]] = OrderedDict()
         self._numbers = count(1)
         self._thread: threading.Thread | None = None

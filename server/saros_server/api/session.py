@@ -1,6 +1,6 @@
 """Embedded sessions: sessions on a node of this process, without a socket; calls run on the caller's thread.
 
-A process opens a folder once: all sessions on a folder share one node, which is closed with the last of these sessions.
+A process opens a folder once: all sessions on a folder share one node, which is closed when the last of them is closed.
 `_nodes`, the only state of this module, holds these nodes.
 
 Several threads may use an `EmbeddedSession`. An `Outcome` may be used by one thread only, except that any thread may
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from saros_sync.clustered.receiver import ClusterReceiver
     from saros_sync.receiver.receiver import Receiver
 
-#: The maximum number of sets of column names whose canonical forms are cached.
+#: The maximum number of cache entries; each has the canonical forms of a set of column names.
 _SHAPES_CACHED = 4_096
 _NO_FOLDER = 2051
 
@@ -81,7 +81,7 @@ class _Shared(msgspec.Struct):
 
 #: Nodes by real path. This table is emptied in a forked process, since the folders are in use by the parent process.
 _nodes: ForkLocal[str, _Shared] = ForkLocal()
-#: Distinguishes the nodes of a folder that is opened read-only several times: each shows a different moment.
+#: Numbers the nodes of folders that are opened read-only: each of them shows its folder at another moment.
 _snapshots = count()
 
 
@@ -155,7 +155,7 @@ def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> No
 def _leave(key: str) -> None:
     """Decrement the node's number of sessions, and close the node if this was its last session.
 
-    The node closes under the lock, so that a concurrent `open_session` waits for it.
+    The lock is held while the node closes, so a concurrent `open_session` waits until it is closed.
     """
     with _nodes.lock:
         shared = _nodes[key]
@@ -174,7 +174,7 @@ class EmbeddedSession:
         self._node = node
         self._unit = TIME_UNITS[node.configuration.time_unit]
         self._context = context
-        #: The client whose requests are de-duplicated by their sequence numbers; 0 if requests are not de-duplicated.
+        #: The client whose repeated requests are recognized by their sequence numbers; 0 if they are not recognized.
         self.client_id = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -199,7 +199,7 @@ class EmbeddedSession:
         self._context.access, self._context.trail = access, trail
 
     def numbered(self, sequence: int, deadline_ns: int | None = None) -> WriteRequest:
-        """Return a write request; it is numbered only if the client has an id and `sequence` is not 0."""
+        """Return a write request; it has a sequence number only if the client has an id and `sequence` is not 0."""
         client = self.client_id if sequence else 0
         return WriteRequest(client, sequence if client else 0, deadline_ns)
 
@@ -281,7 +281,7 @@ class EmbeddedSession:
         outcomes: list[int | Exception] = []
 
         def write() -> int:
-            """Return the number of points, or -1 if a device was refused; -1 is not stored for a repeated request."""
+            """Return the number of points, or -1 if a device was refused; -1 is not stored for repeated requests."""
             outcomes.extend(self._node.engine.insert_rows(batch, session=self._context, request=request))
             points = [found for found in outcomes if isinstance(found, int)]
             return sum(points) if len(points) == len(outcomes) else -1
@@ -352,7 +352,7 @@ class EmbeddedSession:
         return self._node.store.create_checkpoint(since)
 
     def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
-        """Yield a file of a checkpoint from an offset on, in pieces. Raises NoPermission, NoSuchCheckpoint."""
+        """Yield the pieces of a checkpoint's file, from an offset to the end. Raises NoPermission, NoSuchCheckpoint."""
         self._require(authorize_backup, "BACKUP")
         return self._node.store.shelf.pieces(id_, number, offset)
 
@@ -485,7 +485,7 @@ class EmbeddedOutcome:
 
     @property
     def result_schema(self) -> ResultSchema:
-        """The schema, its encoded form, and the names of the types."""
+        """The schema of the rows, its encoded form, and the names of the columns' types."""
         if self._schema is None:
             self._schema = self._session.schema_of(self._result)
         return self._schema

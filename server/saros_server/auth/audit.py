@@ -9,7 +9,7 @@ cut off its end: keep a copy of its head elsewhere.)
 Passwords are never recorded, and are removed from statements. Failed logins and denials, which clients can cause at
 will, are synced at most once a second. All other events are synced immediately.
 
-If a line cannot be written, the server's log reports the failure and the database continues. Thread-safe.
+If a line cannot be written, the failure is reported in the server's log and the database keeps running. Thread-safe.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ FILE_BYTES_MAX = 16 << 20
 #: Longer statements are truncated.
 _STATEMENT_CHARACTERS = 2_000
 _SYNC_NS = 1_000_000_000
-#: The maximum number of bytes that `AuditLog.tail` reads. It bounds the time of a call, since parsing takes a few
-#: microseconds for each line.
+#: The maximum number of bytes that `AuditLog.tail` reads. It limits the time of a call, since parsing a line takes a
+#: few microseconds.
 TAIL_BYTES_MAX = 16 << 20
 _FIRST = "0" * 64
 _NAME = re.compile(r"\d{8}\.jsonl")
@@ -90,7 +90,7 @@ class AuditLog:
         self._head = self._recover()
 
     def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
-        """Append a line; code 0: success. A failure of the disk is logged, not raised."""
+        """Append a line; code 0 stands for success. If the line cannot be written, the error is logged, not raised."""
         with self._lock:
             try:
                 self._write(event, user, host, statement[:_STATEMENT_CHARACTERS], code)
@@ -101,7 +101,10 @@ class AuditLog:
                 self._file = None
 
     def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:
-        """Return the newest lines of one user and event, newest first; an empty text matches all. Raises OSError."""
+        """Return the latest lines that have this user and this event, newest first; an empty text matches all.
+
+        Raises OSError.
+        """
         found: list[AuditLine] = []
         bytes_left = TAIL_BYTES_MAX
         for name in reversed(audit_files(self._disk, self._folder)):
@@ -140,7 +143,7 @@ class AuditLog:
             self._synced_ns = now
 
     def _recover(self) -> Head:
-        """Find the head of the chain, after truncating an incomplete line that a crash has left."""
+        """Remove an incomplete line that a crash has left, and find the head of the chain."""
         names = audit_files(self._disk, self._folder)
         if not names:
             self._begin(Head())
@@ -198,7 +201,7 @@ class SessionTrail(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """The extent of an unbroken chain: the number of its first line, and its head."""
+    """An unbroken chain: the number of its first line, and its head."""
 
     first: int
     head: Head

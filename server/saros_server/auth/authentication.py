@@ -4,13 +4,13 @@
     token    --SHA-256--> known, valid?  --> Login                       a wrong one --> Lockout of wrong tokens
 
 A wrong name and a wrong password raise the same error, and the check takes as long for an unknown user as for an
-existing one. Neither the answer nor its time therefore tells which users exist. A pool of threads bounds the processor
-time that logins may take, and a semaphore bounds the number of logins that may wait for a thread.
+existing one. So neither the answer nor the time that it takes reveals which users exist. A pool of threads limits the
+processor time that logins may take, and a semaphore limits the number of logins that may wait for a thread.
 
-A token is sent in place of the password, with the name of its user or without a name. A token is looked up by its hash,
-which a client cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot
-be guessed, so valid tokens are never locked out: a program with an old token must not lock out others at its address.
-Thread-safe.
+A token is sent in place of the password, with the name of its user or without a name. A token is looked up by its hash.
+A client cannot choose the hash, so the time of the look-up reveals nothing about the stored secrets. 256 random bits
+cannot be guessed, so valid tokens are never locked out: a program with an old token must not lock out others at its
+address. Thread-safe.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _THREADS = 2
 #: The maximum number of password logins in progress, including those that wait for a thread.
 _WAITING_MAX = 16
-#: A user name that a client sends is cut to this length. No existing user has a longer name.
+#: A user name that a client sends is shortened to this length. No existing user has a longer name.
 _NAME_CHARACTERS = 65
 _NANOSECONDS_PER_MS = 1_000_000
 _MISTYPED = "the token is mistyped: its checksum does not match"
@@ -47,7 +47,7 @@ _UNKNOWN = "no user has this token, or another user has it; it may have been dro
 
 
 class LoginFailed(Exception):
-    """The login failed. For `wait_s` seconds, further attempts are rejected without a check."""
+    """The login failed. For `wait_s` seconds, all further attempts are rejected without a check."""
 
     code = 801
 
@@ -73,10 +73,10 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class LoginListener(Protocol):
-    """A listener that is notified of every login."""
+    """An object whose method is called after every login."""
 
     def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
-        """Record a login; code 0: success."""
+        """Record a login; code 0 stands for success."""
         ...
 
 
@@ -170,7 +170,10 @@ class Authentication:
         return right and user is not None
 
     def _rehash(self, user: User, password: str) -> None:
-        """Replace the hash by one of the configured cost. The old hash stays valid, so a failure is only logged."""
+        """Replace the hash by one that has the configured cost.
+
+        If this fails, the old hash stays valid, so the failure is only logged.
+        """
         try:
             phc = self._pool.submit(hash_password, password, self._cost).result()
             self._directory.change(Rehash(user.name, user.hash, phc))

@@ -4,11 +4,11 @@
     pause      0.1   0.2   0.4   ...   6.4    10    10 s    15 min, then from the beginning
 
 Failures are counted for each key, which consists of a user and the host of the attempt, so an attacker on one host
-cannot lock out a user on another host. An attempt begins before the password is checked, and attempts in progress count
-as failures towards the lock, so parallel attempts do not evade it. A success resets the failures.
+cannot lock out a user on another host. An attempt begins before its password is checked. Until it ends, it counts as a
+failure, so a client cannot evade the lock by parallel attempts. A success resets the failures.
 
-Pure: the caller passes `now` in nanoseconds. One thread at a time. A success removes its key from the table, which has
-at most `KEYS_MAX` keys, so guessing user names does not fill the memory.
+Pure: the caller passes `now` in nanoseconds. One thread at a time. A successful login removes its key from the table.
+The table has at most `KEYS_MAX` keys, so attackers that guess user names cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS_MAX = 10_000
 class _Attempts(msgspec.Struct):
     """The attempts of a key."""
 
-    #: Failures since the last success, or the last lock.
+    #: The number of failures since the last success or the last lock, whichever is later.
     failures: int = 0
     #: Attempts in progress.
     pending: int = 0
@@ -40,7 +40,10 @@ class Lockout:
         self._attempts: dict[str, _Attempts] = {}
 
     def begin(self, key: str, now_ns: int) -> int:
-        """Begin an attempt and return 0; `end` must follow. If it must wait, return the nanoseconds to wait instead."""
+        """Begin an attempt and return 0; `end` must follow.
+
+        If the client must wait, return the nanoseconds to wait instead.
+        """
         known = self._attempts.get(key)
         if known is None:
             self._make_room(now_ns)
@@ -55,7 +58,7 @@ class Lockout:
         return 0
 
     def end(self, key: str, now_ns: int, *, right: bool) -> None:
-        """End an attempt that was begun."""
+        """End an attempt that `begin` has begun."""
         known = self._attempts[key]
         known.pending -= 1
         if right:

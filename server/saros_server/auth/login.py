@@ -35,7 +35,8 @@ class AuthenticatedClient(msgspec.Struct, frozen=True):
     user: str
     access: Access
     trail: SessionTrail
-    #: The state of the directory that `access` comes from, and the version of the user's password at the login.
+    #: The state of the directory from which `access` was read, and the version that the user's password had at the
+    #: login.
     users: Users | None = None
     password_version: int = 0
     #: The token that was used in place of the password.
@@ -70,7 +71,7 @@ class LoginGate:
         return visitor
 
     def revalidate(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
-        """Return the client with its current privileges; None if its session must end."""
+        """Return the client with its current privileges, or None if its session must end."""
         if self._directory is None:
             return visitor
         if visitor.token is not None and not visitor.token.is_valid_at(self._clock.now_ns() // _NANOSECONDS_PER_MS):
@@ -96,7 +97,7 @@ class LoginGate:
 
 
 def _has_credentials(visitor: AuthenticatedClient, users: Users) -> bool:
-    """Return whether the password or the token of a login is still the user's."""
+    """Return whether the password or the token that was used for a login is still valid for the user."""
     user = users.users.get(visitor.user)
     if user is None:
         return False

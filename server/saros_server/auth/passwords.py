@@ -65,7 +65,7 @@ def verify_password(password: str, phc: str) -> bool:
 
 
 def is_outdated(phc: str, cost: Cost) -> bool:
-    """Return whether a hash has a different cost. Raises ValueError if `phc` is not a valid hash."""
+    """Return whether a hash has a different cost than `cost`. Raises ValueError if `phc` is not a valid hash."""
     return _parse(phc)[0] != cost
 
 

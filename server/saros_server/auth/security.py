@@ -4,8 +4,8 @@
     this machine       as configured     as configured
     other addresses    required          required         refused, unless --insecure is given, which logs a warning
 
-A folder that has users is never served without authentication. The checks run before the database is opened, on any
-thread.
+If a folder has users, it is never served without authentication. The checks may run on any thread, before the database
+is opened.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Security(msgspec.Struct, frozen=True):
     #: Clients must log in, even if there are no users yet.
     authentication: bool = False
     tls: CertificateFiles | None = None
-    #: Listen on other addresses without TLS or authentication.
+    #: Allow addresses that other machines can reach, without TLS or authentication.
     insecure: bool = False
 
 
@@ -104,7 +104,7 @@ def check_folder(folder: str) -> None:
 
 
 def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str | None:
-    """Create user root if the folder has no users; return its one-time password, or None if no such password was made.
+    """Create user root if the folder has no users; return its one-time password, or None if none was made.
 
     The first line of `password_file` is the password, in place of a one-time password. Raises ConfigurationError,
     StorageError.
@@ -150,7 +150,7 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
 
 
 def first_administrator(cost: Cost, password_file: str | None) -> tuple[Administrator, str]:
-    """Return user root for a new cluster, and the password: a one-time password, or the first line of a file.
+    """Return user root for a new cluster, and its password, which is a one-time password or the first line of a file.
 
     Raises ConfigurationError, UserMistake 2041.
     """

@@ -1,7 +1,7 @@
 """Record the days on which tokens were used; the user directory stores this record.
 
 A login does not wait until the record is written: a node that is partitioned from its cluster cannot write the record,
-but still admits users. Each node tries once for each token and day. Thread-safe.
+but still admits users. Each node tries to record the use of a token once a day. Thread-safe.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TokenUses:
         self._clock = clock
         self._lock = threading.Lock()
         self._day = 0
-        #: Digests of the tokens for which this node has tried to record a use on `_day`.
+        #: The digests of the tokens for which this node has tried to record that they were used on `_day`.
         self._recorded: set[str] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saros-token-use")
 

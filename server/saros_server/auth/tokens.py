@@ -2,9 +2,10 @@
 
     saros_ <32 random bytes, base64url: 43 characters> <CRC-32 of all before, base64url: 6 characters>
 
-A secret has 256 random bits, so one SHA-256 protects it as well as the slow hash for passwords would. A login by token
-therefore costs microseconds. The checksum tells a mistyped secret from a revoked one before any look-up. Programs that
-scan source code can recognize a secret by its form, and so find secrets that were published by mistake.
+A secret has 256 random bits, so one SHA-256 protects it as well as the slow hash for passwords would. So a login with a
+token takes microseconds. Before any look-up, the checksum shows whether a secret was mistyped; otherwise an unknown
+secret was revoked. Programs that scan source code can recognize a secret by its form, and so find secrets that were
+published by mistake.
 
 Pure but for `new_secret`. Any thread.
 """
@@ -31,7 +32,7 @@ def new_secret() -> str:
 
 
 def has_form(text: str) -> bool:
-    """Return whether a text has the form of a secret; the checksum is not checked."""
+    """Return whether a text has the form of a secret, without a check of the checksum."""
     return _FORM.fullmatch(text) is not None
 
 

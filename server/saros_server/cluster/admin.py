@@ -35,7 +35,7 @@ class Administration:
         balancing: Balancing,
         answers: Callable[[NodeId], bool],
     ) -> None:
-        """Create the object; `answers` returns whether a node responds within a few seconds."""
+        """Create the object; `answers` returns whether the node at an address responds within a few seconds."""
         self._answers = answers
         self._file = file
         self._balancing = balancing
@@ -61,7 +61,8 @@ class Administration:
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
         """See `ClusterAdmin.begin`.
 
-        A joining node must answer before it is admitted: once slots move to the node, the change cannot be aborted.
+        Before a joining node is admitted, it must answer, since the change cannot be aborted once slots move to the
+        node.
         """
         topology = self._routes.now.topology
         for node in joining:
@@ -92,7 +93,10 @@ class Administration:
         self._database.grow(Abort(self._change()))
 
     def give_up(self, nodes: Sequence[NodeId]) -> None:
-        """See `ClusterAdmin.give_up`. Recover the meta group first: without its quorum no change can be committed."""
+        """See `ClusterAdmin.give_up`.
+
+        Recover the meta group first: no change can be committed while this group has no quorum.
+        """
         self._rescue.recover_meta(nodes)
         self._database.grow(GiveUp(tuple(nodes)))
 
@@ -109,10 +113,7 @@ class Administration:
 
 
 def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
-    """Return the node that was admitted with a given token or at a given address.
-
-    Raises UserMistake if it has left since.
-    """
+    """Return the node that was admitted with a given token or at a given address. Raises UserMistake if it has left."""
     node = topology.node_of(token)
     if node is None:
         node = next((n for n in topology.in_state(NodeState.WAITING) if topology.nodes[n].peer == peer), None)

@@ -6,7 +6,7 @@ every second      expire leases of remote readers and checkpoints;  finish inter
                   to others (`rebalancing`), if that is configured
 every 20 s        renew leases;  update the load of slots
 
-To truncate the log, the group that retains most of it is flushed first if the log is too large.
+If the log is too large, the group that retains most of it is flushed, and then the log is truncated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from saros_storage.folder.store_options import StoreOptions
 logger = logging.getLogger(__name__)
 
 _INTERVAL_SECONDS = 1.0
-#: Rounds between renewals of leases; a lease lasts three times as long.
+#: The number of rounds between two renewals of the leases. A lease lasts for three times as many rounds.
 _RENEW_EVERY = 20
 _HAND_OVER_NS = 2_000_000_000
 _POLL_SECONDS = 0.01
@@ -123,7 +123,10 @@ class BackgroundTasks:
         self._shelf.expire()
 
     def leads_meta(self) -> bool:
-        """Return whether this node leads the meta group; the leader runs the tasks that one node runs for all nodes."""
+        """Return whether this node leads the meta group.
+
+        The leader of this group runs the tasks that run on one node only.
+        """
         return self.host.leads(META)
 
     def _finish_drops(self) -> None:
@@ -155,7 +158,7 @@ class BackgroundTasks:
         return [group for group, status in self.host.statuses().items() if status.leads]
 
     def transfer_leadership(self) -> None:
-        """Let up-to-date members lead the groups that this node leads, as far as possible, before the node stops."""
+        """Before the node stops, transfer each group that it leads to an up-to-date member, if there is one."""
         deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
         for group in self._led():
             for node in self._status.current_members(group)[:1]:
@@ -164,7 +167,7 @@ class BackgroundTasks:
             self._stopped.wait(_POLL_SECONDS)
 
     def _tidy_log(self) -> None:
-        """Truncate the log. If the log is too large, first flush the group that retains most of it."""
+        """Truncate the log. Truncate the log. If it is too large, first flush the group that retains most of it."""
         if self._log.bytes > self._options.log_bytes_max:
             held = self._log.held_by()
             machine = None if held is None else self._replicas.machines.get(held)

@@ -1,6 +1,8 @@
-"""A check that all nodes of a cluster have a module of functions or triggers installed: each node checks itself.
+"""A check that a module of functions or triggers is installed on all nodes of a cluster.
 
-Thread-safe. A check waits for the other nodes, at most `_ASK_SECONDS` for each.
+Each node checks this for itself.
+
+Thread-safe. The check waits for each of the other nodes for at most `_ASK_SECONDS`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from saros_engine.extensions.installed import FUNCTIONS, check_installed
 from saros_storage.base.errors import UserMistake
 
 INSTALLED = "installed"
-#: Long enough to import a large module.
+#: This time is long enough to import a large module.
 _ASK_SECONDS = 10.0
 
 

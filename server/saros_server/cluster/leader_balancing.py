@@ -3,8 +3,8 @@
     the head has been up to date for SETTLED_ROUNDS               transfer now
     the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
 
-So nodes share the work soon after the last of them has started. A head that cannot stay leader does not interrupt its
-group constantly. Pure; one thread.
+So nodes share the work soon after the last of them has started. If a head cannot stay the leader, this does not
+interrupt its group constantly. Pure; one thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from saros_cluster.raft.messages import GroupId
 
-#: A round lasts a second. Two rounds are longer than a short disturbance, and too short for a user to notice.
+#: A round lasts a second. Two rounds outlast a short disturbance, but are too short for a user to notice.
 SETTLED_ROUNDS = 2
 AGAIN_ROUNDS = 20
 
@@ -29,9 +29,9 @@ class LeaderBalancing:
         self._not_before: dict[GroupId, int] = {}
 
     def due(self, ready: Iterable[GroupId]) -> list[GroupId]:
-        """Return the groups to transfer now; call it once a round.
+        """Return the groups to transfer now; to be called once a round.
 
-        `ready` are the groups that this node leads and whose head is up to date.
+        `ready` has each group that this node leads and whose head is up to date.
         """
         self._round += 1
         self._settled = {group: self._settled.get(group, 0) + 1 for group in ready}

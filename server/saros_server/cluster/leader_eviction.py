@@ -31,8 +31,8 @@ class LeaderEviction:
         self._status = status
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-eviction", daemon=True)
-        #: The number of transfers. It rotates the groups, so that a group without a fast member does not block the
-        #: others.
+        #: The number of transfers. It determines which group comes first, so that a group without a fast member does
+        #: not block the others.
         self._handed_over = 0
 
     def start(self) -> None:

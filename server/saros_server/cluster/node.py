@@ -90,7 +90,7 @@ _ARRIVING = "arriving"
 #: A file whose presence marks a node that was removed from the cluster.
 _REMOVED = "removed"
 _FLUSH_SECONDS = 60.0
-#: This is long enough, since a node reports its progress within a second.
+#: This time is long enough, since a node reports its progress at least once a second.
 _MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
 META_VOTER_TIMEOUT_MS = 60_000
@@ -129,7 +129,7 @@ class ClusterNode:
         peers: GrpcPeers,
         closing: ExitStack,
     ) -> None:
-        #: The connections to the other nodes.
+        #: The connections to the cluster's other nodes.
         self.peers = peers
         self.database = database
         #: The data that sync senders have sent to the cluster.
@@ -145,7 +145,7 @@ class ClusterNode:
         self._closing = closing
 
     def leader_elsewhere(self, device: str) -> str:
-        """Return host:port of the node that led the last write to a device's database; empty if it is this node."""
+        """Return the host:port of the node that led the last write to a device's database; empty for this node."""
         return self.status.client_address_elsewhere(self.database.last_leader(device))
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class _Opening:
         self._schema = ClusterSchema()
         self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
         _check_administrator(file, self._meta)
-        # The groups of a node share its budget for MemTables; a node has as many groups as there are replicas.
+        # The groups of a node share its memory for MemTables. A node belongs to as many groups as a group has replicas.
         share = options.memtables_total_bytes_max // file.replicas
         self._options = replace(
             options,
@@ -241,7 +241,7 @@ class _Opening:
     def _agree(self, state: MetaState) -> None:
         """Update the routes, `_notes` and the schema to a new state of the meta group."""
         self._routes.learn(state.topology)
-        self._notes = state.notes  # after the topology, which is thus never older than the notes
+        self._notes = state.notes  # after the topology, so that the topology is never older than the notes
         self._schema.agree(state.databases, state.drops, state.version, state.partitions)
 
     def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
@@ -350,7 +350,7 @@ class _Opening:
         return database, synced, merges
 
     def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
-        """Receive messages, but ignore messages of a node that was given up as lost, even if that node still runs."""
+        """Receive messages. If a node was given up as lost but still runs, its messages are ignored."""
         if sender not in self._routes.now.topology.lost:
             host.receive(sender, messages)
 
@@ -482,9 +482,9 @@ def _restored(contents: LogContents, installed: Position | None) -> Restored:
 
 
 def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
-    """Raise UserMistake if the file disagrees with the cluster about whether there is an administrator.
+    """Raise UserMistake if only one of the file and the cluster has an administrator.
 
-    Otherwise a file that was edited later would suggest that the node requires passwords.
+    Otherwise a file that was edited later could suggest that the node requires passwords although it does not.
     """
     began_with = bool(meta.state.users.users)
     if began_with != (file.administrator is not None):

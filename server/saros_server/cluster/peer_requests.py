@@ -1,4 +1,4 @@
-"""Send a request to all other nodes in parallel: several unreachable nodes cost no more time than one.
+"""Send a request to all other nodes in parallel: several unreachable nodes delay it no longer than one does.
 
 Thread-safe.
 """
@@ -21,7 +21,7 @@ Ask = Callable[[NodeId, str, bytes, float], bytes]
 
 
 def ask_each(nodes: Sequence[NodeId], ask: Ask, name: str, question: bytes) -> list[tuple[NodeId, bytes | str]]:
-    """Return each node's answer, or the reason why it did not answer, in the order of `nodes`."""
+    """Return an item for each node, in the order of `nodes`: its answer, or the reason why it did not answer."""
 
     def answer(node: NodeId) -> bytes | str:
         try:

@@ -74,7 +74,9 @@ class Balancing:
         return found
 
     def rebalance(self, measure: Measure) -> bool:
-        """Start the moves, and return whether there are any. A rebalancing by slots always returns True.
+        """Start the moves, and return whether there are any.
+
+        If the measure is the number of slots, the result is always True.
 
         Raises UserMistake if another change is in progress, StorageError if a node does not report its loads.
         """
@@ -105,7 +107,10 @@ class Balancing:
                 logger.info("the cluster is balanced", extra={"by": measure.value})
 
     def rest(self) -> None:
-        """Forget the due time, so that a node that becomes leader waits for a full interval. For all other nodes."""
+        """Forget the time of the next rebalancing, so that this node waits for a full interval if it becomes leader.
+
+        Called on every node but the leader.
+        """
         self._due_ns = None
 
     def _loads(self, measure: Measure, slots: int) -> Loads:

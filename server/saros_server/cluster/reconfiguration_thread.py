@@ -14,7 +14,10 @@ _IDLE_SECONDS = 0.25
 
 
 class ReconfigurationThread:
-    """A thread that steps the reconciler: every 20 ms during a change, otherwise every 250 ms. Runs until `stop`."""
+    """A thread that runs a step of the reconciler every 20 ms during a change, and otherwise every 250 ms.
+
+    Runs until `stop`.
+    """
 
     def __init__(self, worker: Reconciler) -> None:
         self._worker = worker
@@ -23,7 +26,7 @@ class ReconfigurationThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current step, which makes no further requests to other nodes."""
+        """Stop after the current step. This step sends no more requests to other nodes."""
         self._stopped.set()
         self._worker.stop()
         self._thread.join()

@@ -1,7 +1,7 @@
 """A node's view of its cluster: the state of its own replicas, and the latest reports of the other nodes.
 
-Only `refresh`, `answers` and `find_fast_nodes` wait for other nodes. `refresh` is a background task: each time it asks
-the nodes that share a group with this node, and a few of the other nodes in turn.
+Only `refresh`, `answers` and `find_fast_nodes` wait for other nodes. `refresh` is a background task. Each time, it asks
+all nodes that share a group with this node, and a few of the other nodes, in turn.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ logger = logging.getLogger(__name__)
 
 _STATUS = "status"
 _ASK_SECONDS = 1.0
-#: The number of nodes without a shared group that one `refresh` asks. With n such nodes, the report of each is renewed
-#: every n / 16 seconds.
+#: The number of nodes that one `refresh` asks although they share no group with this node. If there are n such nodes,
+#: each of them is asked every n / 16 seconds.
 _OTHERS_ASKED = 16
-#: How long `answers` retries, and the pause between two attempts.
+#: The time for which `answers` repeats its attempts, and the pause between two attempts.
 _ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
-#: A larger difference between the clocks of two nodes is reported as a problem, since now() and TTL depend on the
+#: If the clocks of two nodes differ by more than this, it is reported as a problem, since now() and TTL depend on the
 #: clocks.
 _CLOCKS_NS = 2_000_000_000
 _REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
@@ -68,7 +68,7 @@ class _Replica(msgspec.Struct, frozen=True):
     commit: int
     applied: int
     partitions: int
-    #: The databases of which the replica has partitions.
+    #: The databases that have partitions in the replica.
     databases: tuple[str, ...]
 
 
@@ -126,7 +126,8 @@ class ClusterStatus:
         self._clock = clock
         #: The last report of each node, or None if the node did not answer.
         self._reports: dict[NodeId, _NodeReport | None] = {}
-        #: The committed entries of this node's replicas at the last `refresh`, for comparison with the reports.
+        #: The number of committed entries of each of this node's replicas at the last `refresh`, for comparison with
+        #: the reports.
         self._committed: Mapping[GroupId, int] = {}
         self._turn: RoundRobin[NodeId] = RoundRobin(_OTHERS_ASKED)
         self._mode = SystemMode()
@@ -134,7 +135,7 @@ class ClusterStatus:
     def set_mode(self, mode: SystemMode) -> None:
         """Set the mode that is reported to other nodes.
 
-        Until this is called, which requires an open cluster, other nodes do not see the mode.
+        Other nodes see no mode until this is called. The cluster must be open.
         """
         self._mode = mode
 
@@ -155,7 +156,10 @@ class ClusterStatus:
         return sorted({*near, *self._turn.pick(far)} - {self._node})
 
     def answers(self, node: NodeId) -> bool:
-        """Return whether a node answers; retry for seconds, since a node that has just started may not be connected."""
+        """Return whether a node answers.
+
+        Retry for some seconds, since a node that has just started may not be connected yet.
+        """
         limit_ns = self._clock.monotonic_ns() + _ANSWER_NS
         while self._ask(node) is None:
             if self._clock.monotonic_ns() > limit_ns:
@@ -228,7 +232,7 @@ class ClusterStatus:
         return (self._reports.get(node) or _UNASKED).log.slow
 
     def find_fast_nodes(self) -> set[NodeId]:
-        """Ask the other nodes, and return those that answer and whose log is not slow."""
+        """Ask the other nodes, and return each node that answers and has a log that is not slow."""
         asked = {node: self._ask(node) for node in self._routes.now.nodes if node != self._node}
         self._reports |= asked
         return {node for node, told in asked.items() if told is not None and not told.log.slow}
@@ -240,7 +244,7 @@ class ClusterStatus:
     # ------------------------------------------------------------------ for operators
 
     def blocked_by(self) -> str | None:
-        """Return the reason why this node cannot accept any write; None if it can write to at least some groups."""
+        """Return the reason why this node cannot accept any write, or None if it can write to at least one group."""
         if self._routes.is_removed:
             return _REMOVED
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
@@ -309,10 +313,10 @@ class ClusterStatus:
         }
 
     def _commits(self) -> Mapping[GroupId, int]:
-        """Return the number of committed entries of each group: the highest that any replica reports.
+        """Return the number of committed entries of each group: the highest number that any of its replicas reports.
 
-        A replica that lacks entries does not know that they are committed. This node's own number dates from the last
-        `refresh`, so entries committed since then do not count as lag of the other replicas.
+        A replica that lags behind does not know that later entries are committed. This node's own number dates from the
+        last `refresh`, so entries committed since then do not count as lag of the other replicas.
         """
         known = dict(self._committed)
         for told in self._reports.values():
@@ -324,7 +328,7 @@ class ClusterStatus:
 
     @property
     def is_in(self) -> bool:
-        """True if this node is a member of the cluster, as far as it knows; a joining node is not."""
+        """True if this node is a member of the cluster, as far as it knows. While a node joins, it is not a member."""
         return self._node in self._routes.now.nodes
 
     @property
@@ -428,13 +432,13 @@ class ClusterStatus:
         )
 
     def client_addresses(self) -> list[str]:
-        """Return host:port of all nodes for clients, this node's first."""
+        """Return the host:port of each node for clients, this node's first."""
         routing = self._routes.now
         nodes = sorted(routing.nodes, key=lambda node: (node != self._node, node))
         return [routing.topology.nodes[node].client for node in nodes]
 
     def client_address_elsewhere(self, node: NodeId | None) -> str:
-        """Return host:port of another node for clients; empty for this node and for an unknown one."""
+        """Return the host:port at which clients reach another node; empty for this node and for an unknown one."""
         found = None if node in (None, self._node) else self._routes.now.topology.nodes.get(node)
         return "" if found is None else found.client
 

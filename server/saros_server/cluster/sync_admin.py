@@ -3,8 +3,8 @@
     SHOW SENDERS, SYNC     from the meta group's notes; rounds in progress arrive at any node, so all are asked
     SHOW RECEIVERS         a sender runs on the node of its folder, so all are asked
 
-A node that does not answer has a row among the receivers, which says why; the rounds in progress that it receives are
-not reported. Thread-safe.
+If a node does not answer, it has a row among the receivers that states the reason, and the rounds that it is receiving
+are not reported. Thread-safe.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         return found
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """See `SyncAdmin.receivers`; the receivers of other nodes follow, with the node before the name."""
+        """See `SyncAdmin.receivers`. The receivers of other nodes come last; the name of each begins with its node."""
         rows = list(super().receivers())
         for node, told in self._node_reports():
             if isinstance(told, str):

@@ -1,4 +1,4 @@
-"""A node's options: the table of all options, the possible sources of values, and the source of each value.
+"""A node's options: the table of all options, and the source that each value comes from.
 
     default  <  node.json of the data folder, for options that are fixed when the folder is created
              <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
@@ -7,7 +7,7 @@ Every value is validated when it is read. The error for a bad key or value names
 allowed values. `Configuration` is frozen: options do not change while a node runs. The options of a data folder
 (`time_unit`, `time_partition_interval_ms`) never change: the store refuses to open the folder with other values.
 
-Only `load` reads files, and the environment unless the caller passes one.
+Only `load` reads files. It also reads the process's environment, unless the caller passes another one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ConfigurationError(Exception):
 
 #: The source of a value given on the command line or in the call.
 _GIVEN = "option"
-#: Log levels, the most verbose first.
+#: The log levels, starting with the most verbose one.
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -280,7 +280,7 @@ def _fixed(folder: str) -> Mapping[str, object]:
     made = made_with(folder)
     if made is None:
         return {}
-    from saros_storage.base.types import TIME_UNITS  # imports NumPy: only needed for an existing database
+    from saros_storage.base.types import TIME_UNITS  # This imports NumPy: needed only for an existing database
 
     suffix, interval = made
     unit = TIME_UNITS.get(suffix)

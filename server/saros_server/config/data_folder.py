@@ -1,4 +1,7 @@
-"""Checks of data folders: a folder that holds other files must not become one. Reads names only; any thread."""
+"""Checks of data folders: a folder that holds other files must not become a data folder.
+
+Reads names only; any thread.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _BEFORE_DATA = {
 } | {NODE_FILE + TEMPORARY}
 _CERTIFICATES = (".pem", ".key", ".crt")
 _NO_FOLDER = 2051
-#: The driver's target for a temporary database.
+#: The target that the driver uses for a temporary database.
 _MEMORY = ":memory:"
 
 
@@ -53,7 +56,7 @@ def check_not_foreign(folder: str) -> None:
 
 
 def check_not_memory(folder: str) -> None:
-    """Raise UserMistake for the name of a temporary database."""
+    """Raise UserMistake if the path is the target of a temporary database."""
     if folder == _MEMORY:
         raise UserMistake(f"{_MEMORY} is a temporary database of one connection: name a folder", code=_NO_FOLDER)
 
@@ -73,7 +76,7 @@ def cannot_open(folder: str, error: OSError) -> UserMistake:
 def reason(error: BaseException) -> str:
     """Return an error's text for users.
 
-    For an error of the operating system, the text has the file, the cause and the owner.
+    If the error comes from the operating system, the text names the file, its owner and the cause.
     """
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)

@@ -46,7 +46,7 @@ class DeviceTemplate(msgspec.Struct, frozen=True):
         return cls(nodes)
 
     def prefix(self, database: str, measurement: str, tags: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-        """Return the path for a series, and the tags that are not in it."""
+        """Return the path for a series, and the tags of the series that are not in this path."""
         left = dict(tags)
         nodes: list[str] = []
         for node in self.nodes:
@@ -71,7 +71,7 @@ def parsed_template(text: str) -> DeviceTemplate:
 def node_of_tag(value: str | None) -> str:
     """Return the node for a tag's value; `value` is None if the series lacks the tag.
 
-    A value that begins with `_` gets another `_` in front, so that it cannot be taken for `MISSING`.
+    If a value begins with `_`, another `_` is put before it, so that it cannot be confused with `MISSING`.
     """
     if value is None:
         return MISSING

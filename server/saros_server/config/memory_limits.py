@@ -1,4 +1,4 @@
-"""The memory that this process may use, and the default share of queries.
+"""The memory that this process may use, and the share of it that queries may use by default.
 
 The memory is limited by the machine and by the process's cgroup and its parents (Linux, version 1 or 2); the smallest
 limit applies.
@@ -10,8 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-#: Queries get a quarter. The remaining share is for MemTables, caches, the process itself, and blocks during
-#: processing.
+#: Queries get a quarter. The rest is for MemTables, caches, the process itself, and blocks that are being processed.
 _QUERIES_SHARE = 4
 #: Queries that sort or join need at least this much.
 _QUERIES_BYTES_MIN = 64 << 20

@@ -1,6 +1,6 @@
 """The files of the console.
 
-They form a fixed list, and are read from the package once. No part of a request names a file.
+The files form a fixed list, and each is read from the package once. No part of a request names a file.
 
 Each file has a strong ETag for each of its two encodings. The URL of a script or a style contains the file's version,
 so that browsers may cache the file. Immutable: any thread.

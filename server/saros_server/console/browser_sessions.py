@@ -4,7 +4,8 @@
 
 A cookie is a random token, of which only a hash is stored. It is HttpOnly and SameSite=Strict, and Secure with TLS.
 Requests that may write also need the session's CSRF token in the header `X-Saros-Csrf`, which only pages of this
-service can know. Every session passes the gate of the client API, with its lock-out and audit trail.
+service can know. Every session is admitted by the gate of the client API, which also applies the lock-out and writes
+the audit trail.
 
 A *ticket* is a token that admits one browser, once, without a password. Tickets are for a service with a single user,
 such as the console of an embedded database. Thread-safe.
@@ -55,7 +56,7 @@ class BrowserSessions:
     """The sessions of a service's browsers."""
 
     def __init__(self, api: ClientApi, *, secure: bool, is_sealed: bool = False) -> None:
-        """`secure` means that the service has TLS, `is_sealed` that only browsers with a ticket are admitted."""
+        """`secure` means that the service has TLS. `is_sealed` means that only browsers with a ticket are admitted."""
         self._api = api
         self._secure = secure
         self.is_sealed = is_sealed
@@ -156,7 +157,7 @@ class BrowserSessions:
         return f"{self._cookie_name(headers)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
     def _cookie_name(self, headers: Headers) -> str:
-        """Return a name that contains the port used by the browser: all services of a machine share its cookies."""
+        """Return a name that contains the port that the browser used, since all services on a machine share cookies."""
         port = headers.get("host", "").rpartition(":")[2]
         name = f"saros-{port}" if port.isascii() and port.isdecimal() else "saros"
         return f"__Host-{name}" if self._secure else name

@@ -3,9 +3,9 @@
     {"sql", "width": pixels, "from", "to": milliseconds since 1970, or null}
     --> {"from", "to", "series": [{"name", "times": [milliseconds], "values": [...]}], "hidden", "is_reduced"}
 
-A SELECT of plain series, with at most a condition on time, is answered from aggregates over one window per pixel, which
-read stored statistics instead of points (`_plain`). For any other statement, all rows are read and reduced as they
-arrive (`_streamed`). A null is drawn as a gap. `hidden`: series beyond `SERIES_MAX`. Any thread.
+If a SELECT reads plain series and has no condition except on time, it is answered from aggregates over one window per
+pixel. They read stored statistics instead of points (`_plain`). For any other statement, all rows are read, and reduced
+while they arrive (`_streamed`). A null is drawn as a gap. `hidden`: series beyond `SERIES_MAX`. Any thread.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from saros_server.rest.fields import integer, text
 from saros_server.rest.results import Result, execute
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 
-#: More lines could not be told apart.
+#: A reader could not distinguish more lines.
 SERIES_MAX = 40
 _WIDTH_MIN, _WIDTH_MAX = 10, 8_000
-#: A series with no more points than this for each pixel is drawn from its points.
+#: A series is drawn from its points if it has at most this many points for each pixel.
 _POINTS_PER_PIXEL = 4
-#: Points of a streamed series that are held before they are reduced.
+#: The maximum number of points of a streamed series that are held before they are reduced.
 _HELD_MAX = 1 << 18
 _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _NUMERIC = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE", "BOOLEAN"})

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 Times = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-#: A distance between points that is this many times the usual one is a gap.
+#: If the distance between two points is this many times the usual distance, there is a gap between them.
 _GAP = 5.0
 _QUARTERS = 4
 
 
 def reduce_points(times: Times, values: Values, interval: int) -> tuple[Times, Values]:
-    """Return the points that M4 keeps; `times` ascend, windows are `interval` ticks long."""
+    """Return the points that M4 keeps; `times` ascend, and each window is `interval` ticks long."""
     if len(times) == 0:
         return times, values
     windows = (times - times[0]) // interval
@@ -41,9 +41,11 @@ def _first_equal(values: Values, wanted: Values, numbers: npt.NDArray[np.int64])
 def from_windows(
     starts: Times, interval: int, first: Values, low: Values, high: Values, last: Values
 ) -> tuple[Times, Values]:
-    """Return points for windows whose aggregates are known; a window without points has NaN.
+    """Return the points to draw, given the aggregates of each window.
 
-    The four values of a window lie within one column of pixels, so their order there does not show.
+    The aggregates of a window without points are NaN.
+
+    The four values of a window lie in one column of pixels, so the order in which they are drawn is not visible.
     """
     known = ~np.isnan(first)
     offsets = np.arange(_QUARTERS) * interval // _QUARTERS

@@ -4,8 +4,8 @@
     {"rows", "values": [[...], ...]}                           as often as there are rows
     {"end": true, "stale"}   or   {"error": {"code", "message"}}
 
-The last line distinguishes a complete result from one that was cut off. Times are ISO 8601 texts in UTC. Numbers that
-JavaScript cannot represent (integers beyond 2^53, NaN, infinities) are texts. Pure: any thread.
+The last line shows that the result is complete: it is missing if the result was cut off. Times are ISO 8601 texts in
+UTC. Numbers that JavaScript cannot represent (integers beyond 2^53, NaN, infinities) are texts. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from saros_wire.read_point import ReadPoint
 
 #: The number of bytes in each item of the stream that answers CREATE_CHECKPOINT.
 _CHECKPOINT_ITEM_BYTES = 1 << 20
-#: The number of schemas whose encoded form is cached, and the maximum bytes of such a schema.
+#: The maximum number of schemas whose encoded form is cached, and the maximum size of such a form in bytes.
 _SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096
 
 #: Consecutive buffers of bytes.
@@ -59,7 +59,8 @@ class Reply(NamedTuple):
 
     head: bytes = b""
     body: Buffers = ()
-    #: The items of the stream that follows; an item may consist of several buffers. None: no stream follows.
+    #: The items of the stream that follows the answer; each item consists of one or more buffers. None: no stream
+    #: follows.
     items: Iterable[Buffers] | None = None
     #: Returns the head of the stream's end, after the last item.
     end: Callable[[], bytes] = bytes
@@ -149,7 +150,10 @@ def _read_point(message: client_pb2.ReadPoint) -> ReadPoint:
 
 
 def _answer(answer: Answer) -> bytes:
-    """Return the encoded answer, concatenated from two parts: protobuf reads them as one message with all fields."""
+    """Return the encoded answer.
+
+    It is a concatenation of two parts, which protobuf reads as one message with all fields.
+    """
     head = answer.head
     encode = _small_columns if len(head.schema) <= _SMALL_SCHEMA_BYTES else _columns
     made = client_pb2.Answer(batch_bytes=[message.nbytes for message in answer.messages])
@@ -301,7 +305,7 @@ def _serialized(message: Any) -> bytes:
 
 
 def _nothing(head: bytes) -> None:
-    """Decode the head of a call that has no message. Raises BadMessage."""
+    """Decode the head of a call without a message. Raises BadMessage."""
     if head:
         raise BadMessage(f"a message of {len(head)} bytes for a call that takes none")
 

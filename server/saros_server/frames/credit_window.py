@@ -1,4 +1,7 @@
-"""Flow control of a stream: the bytes that may be sent before the client has confirmed earlier ones. Thread-safe."""
+"""Flow control of a stream: it limits the number of bytes that were sent and that the client has not confirmed yet.
+
+Thread-safe.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ class CreditWindow:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: The number of bytes that were sent and for which no credit has arrived.
+        #: The number of bytes that were sent but for which no credit has arrived yet.
         self._owed = 0
         self._is_open = True
 
     def take(self, count: int, before_wait: Callable[[], None]) -> None:
-        """Wait until the window has room, and count `count` bytes as sent; after `close`, do not wait."""
+        """Wait until the window has room, and then count `count` bytes as sent. After `close`, do not wait."""
         if self._is_full():
             before_wait()
         with self._changed:

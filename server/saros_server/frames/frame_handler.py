@@ -4,8 +4,8 @@
     call monitor, while the call lasts: scans the received frames: CANCEL, CREDIT and PING take effect at once;
                                         requests stay in the connection's buffer until it is their turn
 
-The monitor does not consume frames: `handle` reads all of them, and skips those that have taken effect. An invalid
-frame ends the connection, with an ERROR frame for request 0. An error of a request does not end the connection.
+The monitor does not consume frames: `handle` reads all frames, and skips those that have already taken effect. An
+invalid frame ends the connection, with an ERROR frame for request 0. An error of a request does not end the connection.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class FrameHandler:
         self._api = api.connect(connection.peer)
         self._connection = connection
         self._is_greeted = False
-        #: The position in the stream of bytes up to which the monitor has scanned.
+        #: The position in the stream of bytes up to which the monitor has scanned it.
         self._seen = 0
-        #: The ids of requests that the monitor has seen and that have not begun, and the subset of these ids that was
-        #: canceled.
+        #: The ids of the requests that the monitor has seen but that have not begun, and the ids of those among them
+        #: that were canceled.
         self._queued: set[int] = set()
         self._canceled: set[int] = set()
         self._running: _Running | None = None
@@ -96,7 +96,10 @@ class FrameHandler:
         return True
 
     def close(self) -> None:
-        """See `Handler.close`. Sessions outlive their connections for a short time, for use on other connections."""
+        """See `Handler.close`.
+
+        Sessions outlive their connections for a short time, so that clients can use them on other connections.
+        """
         self._api.close()
 
     def _greet(self) -> None:
@@ -128,7 +131,7 @@ class FrameHandler:
                 self._check_not_canceled(running)
                 self._answer(running, call.run(caller, _message(call, head), body), watch)
             except Exception as error:
-                running.cancel.cancel()  # the call may have opened a result
+                running.cancel.cancel()  # the call may have opened a result, which must be closed
                 if isinstance(error, ConnectionClosed):
                     raise
                 self._refuse(running.number, error)
@@ -178,7 +181,7 @@ class FrameHandler:
             self._walk()
 
     def _walk(self) -> None:
-        """Scan the complete frames in the buffer, up to an invalid one, which `handle` reports."""
+        """Scan the complete frames in the buffer, but stop at an invalid frame, which `handle` reports."""
         position, buffered = self._connection.position, self._connection.buffered
         offset = max(self._seen - position, 0)
         while len(buffered) - offset >= HEADER_BYTES and len(self._queued) < QUEUED_REQUESTS:

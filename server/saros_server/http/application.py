@@ -181,7 +181,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
-        """Count a request against the limit on concurrent requests. Raises HttpError 503."""
+        """Count a request towards the limit on concurrent requests. Raises HttpError 503."""
         if self._requests >= 2 * self._limits.workers:
             raise HttpError(503, "too many requests are in progress: try again", BUSY)
         self._requests += 1
@@ -191,7 +191,7 @@ class HttpApplication:
             self._requests -= 1
 
     def _body(self, exchange: _Exchange) -> AbstractAsyncContextManager[bytes]:
-        """Return a context that reads the body of a request, and counts it against the limit on memory.
+        """Return a context that reads the body of a request, and counts it towards the limit on memory.
 
         Raises HttpError (408, 413, 503), ClientGone.
         """
@@ -211,7 +211,7 @@ class HttpApplication:
         try:
             yield
         except BaseException as error:
-            self._threads.call_soon(session.cancel.cancel)  # the function of a cancelled request still runs
+            self._threads.call_soon(session.cancel.cancel)  # the function of a cancelled request continues to run
             if exchange.is_gone and isinstance(error, Exception):
                 raise ClientGone from error
             raise
@@ -243,7 +243,7 @@ class _Exchange:
         return Peer.at(client[0])
 
     async def disconnected(self) -> None:
-        """Wait until the client disconnects. Call this after the body was read."""
+        """Wait until the client disconnects. Must be called after the body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.is_gone = True

@@ -1,9 +1,9 @@
-"""The body of a request, from the first bytes that arrive until the response is sent.
+"""The body of a request, from the arrival of its first bytes until the response is sent.
 
     connection --add, complete, abandon--> IncomingBody --read, within the limits--> the whole body, or an error
 
-The connection adds the parts that it receives. While the application waits in `read`, nothing runs between two parts
-but the checks of the limits. For the event loop only.
+The connection adds the parts that it receives. While the application waits in `read`, only the checks of the limits run
+after a part has arrived. For the event loop only.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Reader:
         self._timer: asyncio.TimerHandle | None = None
         #: Bytes of the body that are counted in `memory`.
         self.counted = 0
-        #: Done once the whole body has arrived or was refused.
+        #: A future that is done once the whole body has arrived or the body was refused.
         self._over: asyncio.Future[None] = loop.create_future()
 
     def check_part(self, size: int) -> None:
@@ -145,7 +145,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------ time limits
 
     def _start_timer(self) -> None:
-        """Check the time again at the earliest time at which the body can be too late."""
+        """Schedule the next check of the time for the earliest moment at which the body can be too late."""
         self._timer = self._loop.call_at(self._due_s(), self._check_time)
 
     def _check_time(self) -> None:
@@ -156,7 +156,7 @@ class _Reader:
             self.end(HttpError(408, message, Connection="close"))
 
     def _due_s(self) -> float:
-        """Return the time until which the next part must have arrived."""
+        """Return the latest time at which the next part may arrive."""
         limits = self._limits
         return min(self._last_s + limits.body_s, self._began_s + limits.body_s + self._body.size / limits.body_rate)
 

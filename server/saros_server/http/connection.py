@@ -41,7 +41,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: Bytes received since the last request was complete; None while a body is received.
+        #: The number of bytes that were received after the last complete request, or None while a body is received.
         self._header_bytes: int | None = 0
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -91,7 +91,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._body.invite = partial(self._invite_body, self.cycle)
 
     def _invite_body(self, cycle: RequestResponseCycle) -> None:
-        """Read the body of a request, after asking the client for it if the client waits for that."""
+        """Read the body of a request. If the client waits to be asked for the body, ask for it first."""
         if cycle.waiting_for_100_continue and not self.transport.is_closing():
             cycle.waiting_for_100_continue = False
             self.transport.write(_CONTINUE)
@@ -112,13 +112,13 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_bytes = 0
 
     def pause_writing(self) -> None:
-        """Start the timeout of a client that does not read its response."""
+        """Start the timeout, since the client does not read its response."""
         super().pause_writing()
         _cancel(self._write_timer)
         self._write_timer = self.loop.call_later(self.limits.write_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop the timeout of a client that reads its response again."""
+        """Stop the timeout, since the client has continued to read its response."""
         _cancel(self._write_timer)
         super().resume_writing()
 

@@ -25,7 +25,7 @@ _CHARACTERS_MAX = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user and a password; or a token in place of the password, with or without a user.
+    """A user and a password, or a token in place of the password; with a token, the user may be missing.
 
     All fields are empty for an anonymous client.
     """

@@ -18,34 +18,35 @@ class HttpLimits(msgspec.Struct, frozen=True):
     The defaults are generous: they protect the node from overload, and do not divide its capacity among clients.
     """
 
-    #: Open connections; further ones are answered with 503.
+    #: The maximum number of open connections; any others are answered with 503.
     connections: int = 1_000
-    #: Threads for the functions of routes; as many further requests may wait for a thread.
+    #: The number of threads for the functions of routes. The same number of requests may wait for a thread.
     workers: int = 64
-    #: Concurrent logins; the authentication gate accepts no more (`saros_server.auth.authentication`).
+    #: The maximum number of concurrent logins, which is also the limit of the authentication gate
+    #: (`saros_server.auth.authentication`).
     logins: int = 16
-    #: Sessions that are cached for further requests with the same credentials.
+    #: The maximum number of sessions that are cached for later requests with the same credentials.
     sessions: int = 256
     #: Size of the request line and the headers.
     header_bytes: int = 32 << 10
-    #: Maximum sizes of a body as sent, of a body after decompression, and of the bodies of all requests in progress
-    #: together.
+    #: The maximum sizes of a body before and after decompression, and of the bodies of all requests in progress in
+    #: total.
     body_bytes: int = 32 << 20
     plain_body_bytes: int = 64 << 20
     bodies_bytes: int = 256 << 20
-    #: Two timeouts: one for the TLS handshake and for the headers of a request, and one for each piece of a body.
+    #: The timeout for the TLS handshake and for the headers of a request, and the timeout for each piece of a body.
     header_s: float = 10.0
     body_s: float = 30.0
     #: The lowest rate at which a client may send a body, in bytes per second.
     body_rate: int = 1 << 10
-    #: A client that reads nothing of its response for this time is disconnected.
+    #: If a client reads nothing of its response for this time, it is disconnected.
     write_s: float = 60.0
     #: A connection without a request is closed after this time.
     idle_s: float = 75.0
 
 
 class HttpThreads:
-    """Separate thread pools, so that no kind of work waits for another."""
+    """The pools of threads: each kind of work has its own, so no kind waits for another."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="saros-http")
@@ -54,10 +55,10 @@ class HttpThreads:
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Schedule a function that cancels or closes something, without waiting for it."""
-        with suppress(RuntimeError):  # the pool is closed: all calls end with the node
+        with suppress(RuntimeError):  # The pool is closed: all calls end when the node closes.
             self._cancellers.submit(function)
 
     def close(self) -> None:
-        """Let the threads end once their work is done, without waiting for them."""
+        """Tell the threads to end once their work is done, but do not wait for them."""
         for pool in (self.workers, self.logins, self._cancellers):
             pool.shutdown(wait=False, cancel_futures=True)

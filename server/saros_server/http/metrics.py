@@ -1,7 +1,7 @@
 """Metrics of a node for Prometheus. Thread-safe.
 
 `METRICS` describes every metric; a test compares the documentation with that table. At each scrape, all values are read
-from the counters that the node has anyway.
+from counters that the node also needs for other purposes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from saros_server.cluster.node import ClusterNode
     from saros_server.cluster.status import LocalGroup
 
-#: For the name of each metric: whether the metric is a counter, and its description. The names of counters get the
-#: suffix `_total`.
+#: Maps the name of each metric to two values: whether it is a counter, and its description. The names of counters get
+#: the suffix `_total`.
 METRICS: dict[str, tuple[bool, str]] = {
     "saros_uptime_seconds": (False, "Time since the server started."),
     "saros_sessions": (False, "Open sessions."),
@@ -152,11 +152,11 @@ _NANOSECONDS = 1e9
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The figures of the server process that are not figures of its node."""
+    """The figures of the server process, except those of its node."""
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]
-    #: For each protocol, the counters of the port for clients.
+    #: Maps each protocol to its counters, which the port for clients counts.
     port: Callable[[], Mapping[str, ProtocolCounters]]
 
 
@@ -237,7 +237,7 @@ def _single(values: dict[str, float]) -> Iterator[Metric]:
 
 
 def _of_sync(node: Node) -> Iterator[Metric]:
-    """Yield the metrics of the sync tool: senders of the whole cluster, and incoming rounds of this node."""
+    """Yield the sync tool's metrics: of all senders in the cluster, and of the rounds that this node is receiving."""
     senders = node.sync.senders()
     yield from _single(
         {
@@ -255,7 +255,7 @@ def _of_sync(node: Node) -> Iterator[Metric]:
 
 
 def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
-    """Yield the metrics of the cluster, of the groups that this node is a member of, and of traffic to other nodes."""
+    """Yield the metrics of the cluster, of the groups to which this node belongs, and of the traffic to other nodes."""
     status = cluster.status
     yield from _single(
         {

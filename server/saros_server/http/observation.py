@@ -54,7 +54,7 @@ class Observation:
 
 
 def _health(request: HttpRequest, _: HttpSession) -> Response:
-    """Return a text, or InfluxDB's health document for clients of InfluxDB, which ask for JSON."""
+    """Return a text. Clients of InfluxDB ask for JSON, and get InfluxDB's health document."""
     if JSON in request.headers.get("accept", ""):
         return json_response({"name": "saros", "message": "ready", "status": "pass", "checks": [], "version": RELEASE})
     return Response(b"ok\n")

@@ -24,16 +24,16 @@ class Chunks(msgspec.Struct, frozen=True):
     """A body that is produced while the client reads it."""
 
     chunks: Iterator[Chunk]
-    #: Releases the source of the chunks. Always called, possibly before the first chunk.
+    #: Releases the source of the chunks. This function is always called, possibly before the first chunk is produced.
     close: Callable[[], object]
 
 
 class Response(msgspec.Struct, frozen=True):
     """A status, headers and a body.
 
-    Chunks are produced on a thread of the service. Each chunk is produced only after the previous one was sent. An
-    error in the first chunk becomes the response; a later error aborts the connection, so that the client sees that the
-    body is incomplete.
+    Chunks are produced on a thread of the service. Each chunk is produced only after the previous one was sent. If the
+    first chunk fails, the error becomes the response. A later error aborts the connection, so that the client sees that
+    the body is incomplete.
     """
 
     body: bytes | Chunks = b""

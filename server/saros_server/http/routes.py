@@ -25,7 +25,7 @@ class Policy(Enum):
     """The clients that may use a route."""
 
     PUBLIC = "anyone who can reach the port"
-    #: On a node without users, everyone.
+    #: Clients that log in; on a node without users, all clients.
     AUTHENTICATED = "users who log in"
     LOCAL_OR_AUTHENTICATED = "anyone on this machine, and users who log in"
 
@@ -34,11 +34,11 @@ class Description(msgspec.Struct, frozen=True):
     """The description of a route for the OpenAPI document."""
 
     summary: str = ""
-    #: The group of routes in the document.
+    #: The name of the group to which the document assigns the route.
     tag: str = ""
     #: The description of each query parameter.
     parameters: Mapping[str, str] = msgspec.field(default_factory=dict)
-    #: For each content type, the JSON schema of the bodies of requests and of responses.
+    #: Map each content type of the request, and of the response, to the JSON schema of the body.
     request: Mapping[str, Any] = msgspec.field(default_factory=dict)
     response: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class RouteTable:
         return (route for methods in self._routes.values() for route in methods.values())
 
     def find(self, method: str, path: str) -> Route:
-        """Return the route of a request; the route of GET also answers HEAD. Raises HttpError 404, 405."""
+        """Return the route of a request. A HEAD request is answered by the route for GET. Raises HttpError 404, 405."""
         methods = self._routes.get(path)
         if methods is None:
             raise HttpError(404, f"there is no {path[:200]} here: /openapi.json lists the paths")

@@ -34,9 +34,10 @@ from saros_wire.port_check import check_address
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
-#: A cancelled call ends within this time, unless it waits for other nodes of a cluster.
+#: A cancelled call ends within this time, unless it is waiting for other nodes of a cluster.
 _ABORT_SECONDS = 5.0
-#: The interval at which uvicorn checks whether it should stop, and then whether all connections have ended.
+#: The interval at which uvicorn checks whether it should stop. When it stops, it checks at the same interval whether
+#: all connections have ended.
 _TICK_SECONDS = 1.0
 
 
@@ -164,8 +165,8 @@ def _bind(host: str, port: int) -> socket.socket:
         made = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, RuntimeError) as error:
         raise ConfigurationError(f"cannot listen on {host}:{port} for HTTP: {error}") from error
-    # Accepted connections inherit this option. They need it because the status and the body of a response are separate
-    # writes.
+    # Accepted connections inherit this option. This matters because the status and the body of a response are written
+    # separately.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setblocking(False)
     return made

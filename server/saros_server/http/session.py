@@ -24,7 +24,7 @@ class HttpSession:
     """A session of the client API, shared by requests with the same credentials."""
 
     def __init__(self, api: ClientApi, peer: Peer, connection: ApiConnection, token: bytes) -> None:
-        """Create the session; without a token, it can call only operations that require no login."""
+        """Create the session. If it has no token, it can call only operations that require no login."""
         self.api = api
         self.peer = peer
         self._connection = connection
@@ -47,7 +47,7 @@ class CookieSessions(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """True if only requests with a session are admitted, although the node has no users."""
+        """True if requests without a session are refused even though the node has no users."""
         ...
 
     def admit(self, method: str, headers: Headers, peer: Peer) -> HttpSession | None:

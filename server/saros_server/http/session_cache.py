@@ -3,9 +3,9 @@
     credentials, peer --keyed hash--> session --valid?--> used by requests --> cached, least recently used evicted first
                                         └ missing or ended: one login for all requests that wait for it
 
-Every login passes the authentication gate of the client API, with its lockout and audit trail. A session that has ended
-(for example, because the user's password was changed) is not used again. Every call checks the current privileges, as
-in other sessions.
+Every login is checked by the authentication gate of the client API, which also applies the lockout and writes the audit
+trail. A session that has ended (for example, because the user's password was changed) is not used again. Every call
+checks the current privileges, as in other sessions.
 
 For the event loop only.
 """
@@ -33,7 +33,8 @@ class CachedSession(msgspec.Struct, eq=False):
     """A cached session, and the number of requests that currently use it."""
 
     token: bytes
-    #: The connection to the client API that owns the session; its requests may arrive on any HTTP connection.
+    #: The connection to the client API that owns the session. Requests that use the session may arrive on any HTTP
+    #: connection.
     connection: ApiConnection
     #: Number of requests that use the session.
     requests: int = 0
@@ -50,7 +51,7 @@ class SessionCache:
         self._logins = logins
         self._limits = limits
         self._key = secrets.token_bytes(32)
-        #: Sessions by hash of their credentials, the least recently used first.
+        #: The session for each hash of credentials, the least recently used session first.
         self._sessions: OrderedDict[bytes, CachedSession] = OrderedDict()
         self._pending: dict[bytes, asyncio.Future[CachedSession]] = {}
 
@@ -69,7 +70,7 @@ class SessionCache:
         self._close_if_unused(session)
 
     def close(self) -> None:
-        """Close all sessions; those in use are closed when they are released."""
+        """Close all sessions. A session in use is closed when it is released."""
         while self._sessions:
             self._drop(next(iter(self._sessions)))
 
@@ -86,7 +87,7 @@ class SessionCache:
         return session
 
     async def _login_once(self, digest: bytes, credentials: Credentials, peer: Peer) -> CachedSession:
-        """Log in, or wait for the login with the same credentials that is in progress."""
+        """Log in. If a login with the same credentials is in progress, wait for that login instead."""
         pending = self._pending.get(digest)
         if pending is None:
             if len(self._pending) >= self._limits.logins:

@@ -27,7 +27,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node
 from saros_wire.line_writes import LinesWritten, LineWrite
 
-#: The version that clients see, which is the version of the implemented API.
+#: The version of InfluxDB that clients see: the one whose API is implemented.
 _VERSION_HEADERS = {"X-Influxdb-Version": "1.8.10", "X-Influxdb-Build": f"Saros {RELEASE}"}
 #: Aliases of time units.
 _PRECISIONS = {"": "ns", "n": "ns", "u": "us", "µ": "us"}
@@ -107,7 +107,7 @@ def _one_line(message: str) -> str:
 
 
 def database_name(text: str) -> str:
-    """Return the database that a parameter names, without the retention policy after a slash, which is ignored.
+    """Return the database that a parameter names. A retention policy, which follows after a slash, is ignored.
 
     Raises UserMistake.
     """
@@ -121,7 +121,7 @@ def database_name(text: str) -> str:
 
 
 def is_influx(request: HttpRequest) -> bool:
-    """Return whether a request of `/ping` seems to come from a client of InfluxDB."""
+    """Return whether a request for `/ping` seems to come from a client of InfluxDB."""
     agent, accept = request.headers.get("user-agent", "").lower(), request.headers.get("accept", "")
     return request.method == "HEAD" or "influx" in agent or "telegraf" in agent or "msgpack" in accept
 
@@ -132,7 +132,7 @@ def ping() -> Response:
 
 
 def influxql_of(request: HttpRequest) -> str | None:
-    """Return the InfluxQL of a request of `/query`, or None."""
+    """Return the InfluxQL statement of a request for `/query`, or None if the request has none."""
     found: str | None = request.query.get("q")
     if found is None and request.headers.get("content-type", "").startswith(_FORM):
         found = QueryParams(request.body().decode("utf-8", "replace")).get("q")

@@ -3,12 +3,12 @@
     template   root.{db}.{measurement}              cpu,host=h1,region=eu     root.plant.cpu.h1.eu
                root.{db}.{host}.{measurement}                                 root.plant.h1.cpu.eu
 
-Tags that the template (`device_template`) does not name follow at the end, in the order in which their keys first
-appeared below the template's path. The schema stores this order permanently (`saros_engine.catalog.tag_keys`), so all
-nodes agree on it.
+Tags that the template (`device_template`) does not name come last, in the order in which their keys first appeared
+below the template's path. The schema stores this order permanently (`saros_engine.catalog.tag_keys`), so all nodes
+agree on it.
 
-The node of a missing tag is `_`; trailing `_` nodes are omitted. A value that begins with `_` gets another `_` in
-front, so that no value is taken for `_` or for a reserved node. One thread at a time.
+The node of a missing tag is `_`; trailing `_` nodes are omitted. If a value begins with `_`, another `_` is put before
+it, so that it cannot be confused with `_` or with a reserved node. One thread at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LineSession(Protocol):
         ...
 
     def tag_keys(self, prefix: str) -> Sequence[str]:
-        """Return the tag keys of the devices below a path, in their order."""
+        """Return the tag keys of the devices below a path, in the order of their numbers."""
         ...
 
     def append_tag_key(self, prefix: str, number: int, key: str) -> None:
@@ -61,7 +61,7 @@ class DeviceMap:
         self._paths: dict[SeriesKey, str | Exception] = {}
 
     def device(self, series: SeriesKey) -> str | Exception:
-        """Return the path of a series' device, or the error for which its points are refused."""
+        """Return the path of the device that stores a series, or the error because of which its points are refused."""
         found = self._paths.get(series)
         if found is None:
             try:
@@ -82,7 +82,7 @@ class DeviceMap:
         return path
 
     def _order(self, prefix: str, wanted: Iterable[str]) -> Sequence[str]:
-        """Return the tag keys below a path, after appending the missing ones of `wanted`."""
+        """Append the keys in `wanted` that are missing below a path, and return all tag keys below this path."""
         known = self._keys.get(prefix)
         for _ in range(_ATTEMPTS_MAX):
             if known is None:
@@ -95,7 +95,7 @@ class DeviceMap:
         raise UserMistake(f"the tag keys below {prefix} change too quickly: write again", code=503)
 
     def _append(self, prefix: str, number: int, key: str) -> None:
-        """Append a key under a number, unless another writer has taken the number."""
+        """Append a key with a number, unless another writer has already used this number."""
         try:
             self._session.append_tag_key(prefix, number, key)
         except UserMistake as error:

@@ -3,7 +3,8 @@
     data --chunks--> lines and fields --series: device or None--> batches, in order for each device
 
 A chunk has a bounded number of lines and fields, so that memory does not grow with the data. Python code runs once for
-each chunk, series, column and invalid line; kernels do the rest. Without I/O; used by one thread at a time.
+each chunk, each series, each column and each invalid line. Kernels, which are compiled functions, do the rest. Without
+I/O; used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from saros_storage.kernels import line_protocol as lines_
 from saros_storage.kernels.field_columns import arrange, fill, plain_texts
 from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
 
-#: The maximum number of lines and fields of a chunk. A line with more fields is refused.
+#: The maximum numbers of lines and of fields in a chunk. A line with more fields is refused.
 LINES_MAX, FIELDS_MAX = 65_536, 262_144
-#: The maximum number of characters of a line that a message quotes.
+#: The maximum number of characters that an error message quotes from a line.
 _QUOTED_MAX = 60
-#: The random key of this process' hashes, so that clients cannot choose names that collide.
+#: The key of this process' hashes, which is random so that clients cannot choose names with colliding hashes.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
-#: The maximum number of distinct series keys, and of field names, in the first chunk. The second number is the factor
-#: by which the limit grows for the next chunks if a chunk has more. A small hash table stays in the processor's cache.
+#: The first number limits the distinct series keys, and also the field names, in the first chunk. If a chunk has more,
+#: the limit is multiplied by the second number for the next chunks. A small hash table stays in the processor's cache.
 _DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
 _ASCII_MAX = 127
 _ESCAPED = re.compile(r"\\([,= ])")
@@ -62,7 +63,7 @@ _TYPES = {
 
 
 class SeriesKey(msgspec.Struct, frozen=True):
-    """A measurement and its tags, in the order in which the first line has the tags."""
+    """A measurement and its tags, in the order that the tags have in the series' first line."""
 
     measurement: str
     tags: tuple[tuple[str, str], ...]
@@ -78,7 +79,7 @@ class TimeScale(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """An invalid line: its number, from 1 on, and the reason."""
+    """An invalid line: its number, counted from 1, and the reason why it is invalid."""
 
     line: int
     reason: str
@@ -112,7 +113,7 @@ class Chunk:
 
     @cached_property
     def series(self) -> list[SeriesKey | None]:
-        """The series by number, with None in place of series whose keys are invalid."""
+        """The series in the order of their numbers, with None in place of each series whose key is invalid."""
         return [self._series(start, end) for start, end in self._spans.reshape(-1, 2).tolist()]
 
     def _series(self, start: int, end: int) -> SeriesKey | None:
@@ -142,7 +143,7 @@ class Chunk:
 
     @cached_property
     def _field_names(self) -> list[str]:
-        """The canonical measurement of each field name, by the name's number.
+        """The canonical name of the measurement for each field name, in the order of their numbers.
 
         Names that are not UTF-8 belong to refused lines.
         """
@@ -243,17 +244,18 @@ class _Arrangement:
         self._times = np.empty(self._part_offsets[-1], np.int64)
         size = int(self._column_offsets[-1])
         self._numbers = np.empty(size, np.int64)
-        #: The field and the row of each value. Empty if no column is a text or has gaps.
+        #: The field and the row of each value. Empty unless a column has texts or gaps.
         self._order, self._rows = np.empty((2, 0 if self._is_plain() else size), np.int64)
         offsets = self._part_offsets, self._column_offsets
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
         self._doubles = self._numbers.view(np.float64)
-        #: Kinds of the columns and bounds of their values, as lists: Python reads an element of an array slowly.
+        #: The kinds of the columns and the bounds of their values. They are lists, since Python reads elements of
+        #: arrays slowly.
         self._kinds: list[int] = self._columns[:, columns_.COLUMN_KIND].tolist()
         self._bounds: list[int] = self._column_offsets.tolist()
 
     def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
-        """Return the batches of each part: one batch, and another batch for each further type that a field has."""
+        """Return the batches of each part: one batch, and one more for each additional type that a field has."""
         tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
         for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
             found = next((table for table in tables[part] if self._names[name] not in table), None)
@@ -283,7 +285,7 @@ class _Arrangement:
         return ColumnBatch(path, times, columns, aligned=True, partial=True)
 
     def _is_plain(self) -> bool:
-        """Return whether each column has a value in each row, and no column is a text."""
+        """Return whether every column has a value in every row, and no column has texts."""
         rows = self._parts[self._columns[:, columns_.COLUMN_PART], columns_.PART_ROWS]
         is_text = self._columns[:, columns_.COLUMN_KIND] == lines_.TEXT
         return bool((self._columns[:, columns_.COLUMN_SIZE] == rows).all() and not is_text.any())
@@ -326,8 +328,8 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the lines of a text in chunks."""
     raw = text if text.endswith(b"\n") else text + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    # Bounds instead of counts, since unused memory costs nothing. A line has at least one character and a newline,
-    # and a field at least three characters and a delimiter.
+    # These are upper bounds, not exact counts, since unused memory costs nothing. A line has at least one character and
+    # a newline, and a field at least three characters and a delimiter.
     lines_max = min(LINES_MAX, len(raw) // 2)
     fields_max = min(FIELDS_MAX, len(raw) // 4 + 1)
     distinct_max = min(_DISTINCT_MAX, _table_size(fields_max) // 2)

@@ -2,8 +2,8 @@
 
     data --chunk by chunk--> batches --rounds: different devices--> session --> points, problems
 
-If some lines fail, the lines that were written stay written. Writes are idempotent. The module is imported with the
-first write, since it loads kernels.
+If some lines cannot be written, the others remain written. Writes are idempotent. The module is imported with the first
+write, since it loads kernels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Problems(ProblemList, kw_only=True):
     codes: dict[int, None] = msgspec.field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
-        """Record `count` further problems, the first of which are given as `problems`."""
+        """Record `count` more problems; `problems` has the first of them."""
         self.extend(problems, count)
         if count:
             self.codes[code] = None
@@ -51,7 +51,7 @@ class _Problems(ProblemList, kw_only=True):
 
 
 def write_lines(write: LineWrite, session: LineSession, *, default_template: str, refusal_of: Refusal) -> LinesWritten:
-    """Write lines. Raises UserMistake for errors that concern all lines."""
+    """Write lines. Raises UserMistake if an error affects all lines."""
     devices = DeviceMap(_template(write.template or default_template), _database(write.database), session)
     scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of=refusal_of), 0
     for chunk in chunks(write.data):
@@ -106,7 +106,10 @@ def _report(chunk: Chunk, problems: _Problems) -> None:
 
 
 def _rounds(batches: Iterable[ColumnBatch]) -> Iterator[list[ColumnBatch]]:
-    """Yield batches in rounds: within a round all devices differ, and the batches of a device keep their order."""
+    """Yield rounds of batches.
+
+    The batches in a round have different devices, and the batches of a device keep their order.
+    """
     rounds: defaultdict[int, list[ColumnBatch]] = defaultdict(list)
     numbers: defaultdict[str, int] = defaultdict(int)
     for batch in batches:

@@ -1,13 +1,13 @@
-"""Add an administrator to a local cluster that was created without one, while none of the cluster's nodes runs.
+"""Add an administrator to a local cluster that was created without one, while no node of the cluster runs.
 
     DIR/securing    {"name": "root", "hash": "$scrypt$...", "must_change": true}      written first, removed last
     each node       the meta group's state, if the node has one, gets the administrator; then cluster.json
 
 The functions change the files of the nodes directly, so they need write access to these files. A node that starts
-afterwards requires logins from the beginning. All nodes get the same user. None of them has had users before, since a
-cluster without an administrator refuses to create users. The states of the nodes therefore agree, whatever entries of
-the log are still to be applied. Each folder is locked meanwhile. An interrupted call must be repeated, and continues
-with the same administrator; until then, no node of the cluster is started (`local_cluster.find`).
+afterwards requires logins from the beginning. All nodes get the same user. No node has had users before, since a
+cluster without an administrator refuses to create users. So the states of the nodes agree, even if a node has not
+applied all entries of its log. Each folder is locked meanwhile. An interrupted call must be repeated. The new call uses
+the same administrator. Until it has succeeded, no node of the cluster is started (`local_cluster.find`).
 
 One thread.
 """
@@ -74,7 +74,7 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
 
 
 def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
-    """Give the cluster an administrator; after an interrupted call, pass the result of `interrupted_administrator`.
+    """Give the cluster an administrator. If a call was interrupted, pass the result of `interrupted_administrator`.
 
     Raises the errors of `check`, FolderInUse (a node runs), CorruptFile, OSError.
     """

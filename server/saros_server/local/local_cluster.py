@@ -6,11 +6,12 @@
     find    an existing cluster     make    new folders with free ports         start, stop    the processes
                         add_admitted_node, note_removed      nodes that join later, or have left
 
-A cluster is created once. Nodes keep their ids and ports. If a node's folder is lost, no new folder is created under
-the same id: the node would have forgotten its votes, and by voting again it could cause the loss of acknowledged
-writes. A node without its folder has an entry in `problems`; the other nodes run without it.
+A cluster is created once. Nodes keep their ids and ports. If a node's folder is lost, no new folder is created with the
+same id. The node would have forgotten its votes, and a second vote could cause the loss of acknowledged writes. If a
+node has lost its folder, it has an entry in `problems`, and the other nodes run without it.
 
-One process at a time creates or starts nodes (a lock on DIR); reading and stopping need no lock.
+Only one process at a time creates or starts nodes, as it holds a lock on DIR. Reading a cluster or stopping its nodes
+needs no lock.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
 
 HOST = "127.0.0.1"
-#: Exists while the cluster gets an administrator (`bootstrap_admin`).
+#: A file that exists while an administrator is being added to the cluster (`bootstrap_admin`).
 SECURING_FILE = "securing"
-#: More nodes on one machine would only compete for its resources.
+#: The maximum number of nodes: more nodes on one machine would only compete for its resources.
 NODES_MAX = 32
 _PORT_MAX = 65_535
 _POLL_SECONDS = 0.05
@@ -49,7 +50,7 @@ _STOP_SECONDS = 60.0
 _NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
 _REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
 
-#: Called repeatedly while waiting, with a text that names the awaited nodes.
+#: A function that is called repeatedly while nodes start or stop, with a text that names the nodes that are awaited.
 Say = Callable[[str], None]
 
 
@@ -75,7 +76,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
         return node_folder(self.directory, node)
 
     def address(self, node: NodeId) -> str:
-        """Return host:port of the node for clients."""
+        """Return the host:port at which clients reach the node."""
         return (self.joined.get(node) or self.file.nodes[node]).client
 
     def running(self, node: NodeId) -> Serving | None:
@@ -100,7 +101,7 @@ def node_folder(directory: str, node: NodeId) -> str:
 
 
 def find(directory: str, disk: Disk) -> LocalCluster | None:
-    """Return the cluster in a directory; None if the directory has no cluster, or an incompletely created one.
+    """Return the cluster in a directory, or None if the directory has no cluster that was created completely.
 
     Raises StorageError if no node's file can be read and at least one is damaged.
     """
@@ -191,7 +192,7 @@ def make(
 def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
     """Return two free addresses for another node: one for other nodes and one for clients. Raises UserMistake 2004.
 
-    The first port to try is `base_port`, or the lowest port of the cluster if that is None.
+    The first port to try is `base_port`, or if `base_port` is None, the lowest port of the cluster.
     """
     known = [*cluster.file.nodes.values(), *cluster.joined.values()]
     taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}
@@ -200,7 +201,7 @@ def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, s
 
 
 def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
-    """Create the folder of an admitted node, whose `cluster.json` is `text`; return the cluster with it.
+    """Create the folder of an admitted node, with the `cluster.json` in `text`; return the cluster including this node.
 
     Raises UserMistake 2004 if the folder is not empty.
     """
@@ -240,7 +241,7 @@ def _is_unused(folder: str, disk: Disk) -> bool:
 
 
 def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]:
-    """Return the first `count` free ports from `base` on, without those in `taken`. Raises UserMistake 2004."""
+    """Return the first `count` free ports that are at least `base` and not in `taken`. Raises UserMistake 2004."""
     found: list[int] = []
     for port in range(max(base, 1), _PORT_MAX + 1):
         if len(found) == count:
@@ -269,7 +270,7 @@ def _is_port_free(port: int) -> bool:
 def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
     """Keep other processes from creating or starting a cluster in the directory. Raises UserMistake 2012.
 
-    The directory is created if need be, and removed again if nothing was added to it.
+    The directory is created if it is missing, and removed at the end if it is empty.
     """
     was_there = disk.exists(directory)
     disk.make_folder(directory)
@@ -289,7 +290,7 @@ def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
 def start(
     cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
 ) -> dict[NodeId, str]:
-    """Start the nodes that do not run, and wait until all serve; return those that fail, with the reasons."""
+    """Start all nodes that do not run, and wait until they serve; return each node that fails, with the reason."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
     launched: set[NodeId] = set()
@@ -297,7 +298,7 @@ def start(
     while waiting and time.monotonic() < limit:
         for node in [
             node for node in waiting if not cluster.is_taken(node)
-        ]:  # otherwise a process is starting or stopping
+        ]:  # if the folder is locked, a process is starting or stopping
             if node in launched:
                 failures[node] = f"it did not come up: {last_log_line(cluster.folder(node))}"
             else:
@@ -318,7 +319,7 @@ def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:
 
 
 def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
-    """Stop the processes of nodes, and wait for their end; return the nodes that still run after a timeout.
+    """Stop the processes of nodes, and wait until they have ended; return the nodes that still run after a timeout.
 
     A process that is starting gets the signal as soon as it serves.
     """

@@ -85,7 +85,7 @@ class Node:
         self.engine = engine
         #: The users and their tokens.
         self.directory = ground.directory
-        #: De-duplicates the numbered writes of clients.
+        #: Ensures that each numbered write of a client takes effect only once.
         self.requests = Requests()
         #: Files that clients send for LOAD.
         self.uploads = uploads
@@ -146,7 +146,7 @@ class Node:
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def leader_elsewhere(self, device: str) -> str:
-        """Return host:port of the leader that executed a device's last write; empty if that is this node."""
+        """Return the host:port of the leader that executed a device's last write; empty if it is this node."""
         return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
 
     def problems(self) -> tuple[str, ...]:

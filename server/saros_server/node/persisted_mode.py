@@ -1,6 +1,6 @@
 """A node's mode as a file in its folder, so that a read-only node stays read-only after a restart.
 
-The file is empty, and exists as long as the node is read-only.
+The file is empty, and exists only while the node is read-only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ _READ_ONLY_FILE = "read_only"
 
 
 def load_mode(folder: str, disk: Disk) -> SystemMode:
-    """Return the mode that was last set for the node in `folder`. The returned object persists changes of the mode."""
+    """Return the mode that was last set for the node in `folder`.
+
+    The returned object stores each change of the mode on disk.
+    """
     path = os.path.join(folder, _READ_ONLY_FILE)
 
     def keep(read_only: bool) -> None:

@@ -1,12 +1,12 @@
-"""Named snapshots that this node holds: several statements, in sessions of any process, can read the same data.
+"""Named snapshots that this node holds, so that several statements, in sessions of any process, read the same data.
 
     hold      takes a snapshot under a name, or renews the one already held under it
     find      returns its read point for a statement              release   drops it; so does the end of its lease
 
-A snapshot of the database (`Database.hold`) has a lease, which is renewed at the start and end of every statement. It
-keeps its files on disk and its MemTables in memory, so at most `KEPT_MAX` snapshots are held: a further one evicts the
-least recently read one. A restarted process holds no snapshots; its `instance` differs from that of the previous
-process.
+A snapshot of the database (`Database.hold`) has a lease, which is renewed at the start and end of every statement. Its
+files stay on disk and its MemTables in memory, so at most `KEPT_MAX` snapshots are held. If there are this many, a new
+one evicts the least recently read one. A restarted process holds no snapshots; its `instance` differs from that of the
+previous process.
 
 The schema is not part of the snapshot: a series that was dropped after the snapshot was taken is missing for the
 snapshot's readers, too.
@@ -30,15 +30,15 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView
 
 #: Each snapshot may keep MemTables in memory that would otherwise be freed: some hundred megabytes in the worst case.
 KEPT_MAX = 32
-#: Long enough for any job that reads, computes for a while and reads again, but short enough that no disk fills up
-#: unnoticed.
+#: This is long enough for a job that computes for a while between two reads, but short enough that a disk does not fill
+#: up unnoticed.
 LEASE_MS_MAX = 86_400_000
 _NAME_MAX = 128
 _TIMER_SECONDS = 1.0
 
 
 class NoSuchReadPoint(StorageError):
-    """The node does not hold this read point (any more)."""
+    """The node does not hold this read point, or no longer holds it."""
 
     code = 2032
 
@@ -55,7 +55,7 @@ class _PinnedSnapshot(msgspec.Struct, eq=False):
     touched_ns: int
     #: The number of statements that read the snapshot.
     users: int = 0
-    #: True if the snapshot was removed; its last user closes the view.
+    #: True if the snapshot was removed. In this case, its last user closes the view.
     ended: bool = False
 
 
@@ -80,7 +80,7 @@ class PinnedSnapshots:
         return len(self._kept)
 
     def hold(self, name: str, instance: int, lease_ms: int, consistency: str) -> None:
-        """Take a snapshot named `name`, or renew the lease of the existing snapshot of this name.
+        """Take a snapshot with the name `name`, or renew the lease of the snapshot that already has this name.
 
         `instance` is the process that the caller expects; 0 allows any process. Raises NoSuchReadPoint (another
         process), UserMistake 2003, and the errors of `Database.read_point`.
@@ -148,7 +148,7 @@ class PinnedSnapshots:
     # ------------------------------------------------------------------ ending
 
     def release(self, name: str) -> None:
-        """Drop a snapshot, if it is held; statements that read it continue."""
+        """Drop a snapshot, if it is held. Statements that are reading it continue."""
         with self._lock:
             over = self._end([name] if name in self._kept else [])
         for view in over:
@@ -176,14 +176,20 @@ class PinnedSnapshots:
             view.close()
 
     def _evict_for_room(self) -> list[ReadView]:
-        """Evict a snapshot if the limit is reached, preferably one without users; statements that read it continue."""
+        """If the limit is reached, evict a snapshot, preferably one that no statement reads.
+
+        Statements that are reading it continue.
+        """
         if len(self._kept) < KEPT_MAX:
             return []
         idle = [(kept.touched_ns, name) for name, kept in self._kept.items() if not kept.users]
         return self._end([min(idle)[1]] if idle else [min(self._kept, key=lambda n: self._kept[n].touched_ns)])
 
     def _end(self, names: list[str]) -> list[ReadView]:
-        """Remove snapshots; return the views without users, for the caller to close. With the lock held."""
+        """Remove snapshots, and return the views of those without users.
+
+        The caller must close these views. With the lock held.
+        """
         over = []
         for name in names:
             kept = self._kept.pop(name)
@@ -246,7 +252,7 @@ class _Shared:
         self._view.expect(request)
 
     def close(self) -> None:
-        """See `ReadView.close`; release the reference only."""
+        """See `ReadView.close`. This releases only the reference."""
         with self._lock:
             closed, self._closed = self._closed, True
         if not closed:

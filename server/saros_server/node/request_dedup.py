@@ -5,8 +5,8 @@
             an answer  it was executed before, with this answer
             FORGOTTEN  too old to be known: refuse it
 
-For each of the `CLIENTS_MAX` clients that wrote last, the table holds the newest `SEQUENCES_KEPT` numbers, in 20 MB at
-most; clients do not repeat older writes. A failed write had no effect, and may be repeated. The table exists only in
+The table has the newest `SEQUENCES_KEPT` numbers of each of the `CLIENTS_MAX` clients that wrote last. It takes at most
+20 MB. Clients do not repeat older writes. A failed write had no effect, and may be repeated. The table exists only in
 the memory of one process. The reply to Open contains the table's id, so that clients notice a restart.
 
 Pure and not thread-safe: `request_dedup_runner.py` adds the lock.
@@ -23,9 +23,9 @@ from saros_wire.protocol import SEQUENCES_KEPT
 CLIENTS_MAX = 10_000
 #: (client, sequence)
 Request = tuple[int, int]
-#: A request without numbers, which is never repeated.
+#: A request without a client's number and a sequence number, which is never repeated.
 NO_REQUEST: Request = (0, 0)
-#: Negative markers stand in place of an answer, since answers are never negative.
+#: A negative number marks a request that has no answer, since answers are never negative.
 _NOTHING, _RUNNING = -2, -1
 
 
@@ -38,7 +38,7 @@ class State(Enum):
 
 
 class _Client:
-    """The answers to a client's newest requests; the answer for sequence number n is at index n % SEQUENCES_KEPT."""
+    """The answers to a client's newest requests; the answer to request number n is at index n % SEQUENCES_KEPT."""
 
     __slots__ = ("answers", "newest")
 
@@ -47,7 +47,7 @@ class _Client:
         self.answers = array("q", [_NOTHING]) * SEQUENCES_KEPT
 
     def advance(self, sequence: int) -> None:
-        """Clear the entries between the newest number and `sequence`."""
+        """Clear the entries for the numbers between the newest number and `sequence`."""
         for number in range(max(self.newest, sequence - SEQUENCES_KEPT) + 1, sequence + 1):
             self.answers[number % SEQUENCES_KEPT] = _NOTHING
         self.newest = max(self.newest, sequence)

@@ -1,6 +1,7 @@
-"""De-duplication of writes: `request_dedup.py` under a lock, so that a write has one effect however often it is sent.
+"""De-duplication of writes under a lock: a write takes effect only once, even if it is sent several times.
 
-If a write is repeated while it is in progress, the repetition waits for the write's answer. Thread-safe.
+If a client repeats a write that is still in progress, the second request waits for the answer to the first.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Requests:
         self._over = threading.Condition()
 
     def run_once(self, request: Request, write: Callable[[], int]) -> int:
-        """Run `write` unless it was run for this request before; return its answer. A negative answer is not stored.
+        """Run `write`, unless it has already run for this request; return its answer. A negative answer is not stored.
 
         Raises the errors of `write`, OutcomeForgotten.
         """

@@ -6,8 +6,8 @@
     finish     check the complete file, and return its path for LOAD
     discard    end a job, loaded or abandoned: its files are removed, and later chunks are refused
 
-When a job begins, jobs without activity for an hour are removed; all jobs are removed when the process starts. Uploads
-are not durable: a client that did not learn the outcome of its LOAD uploads its files again.
+When a job begins, each job that has been inactive for an hour is removed. When the process starts, all jobs are
+removed. Uploads are not durable: a client that did not learn the outcome of its LOAD uploads its files again.
 
 Thread-safe; the chunks of one job are stored one at a time.
 """
@@ -30,10 +30,11 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 _FOLDER = "uploads"
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,100}")
 _LEASE_NS = 3_600_000_000_000
-#: Maximum number of concurrent jobs, and maximum number of files in a job; each task of a job uploads a few files.
+#: The maximum number of concurrent jobs, and the maximum number of files in a job. Each task of a job uploads a few
+#: files.
 _JOBS_MAX, _FILES_MAX = 256, 100_000
-#: The number of ended jobs whose names are stored, so that late chunks are refused: a task that outlives its job sends
-#: its chunks soon after the job's end.
+#: The number of ended jobs whose names are remembered, so that their late chunks are refused. If a task outlives its
+#: job, its chunks arrive shortly after the job's end.
 _OVER_MAX = 10_000
 
 
@@ -87,7 +88,7 @@ class Uploads:
             return part.size
 
     def finish(self, job: str, name: str, size: int, crc32: int) -> str:
-        """Check a complete file, and return its path. Raises UploadRefused for a wrong file, which is removed."""
+        """Check a complete file, and return its path. If the file is damaged, remove it; raises UploadRefused."""
         found = self._job(job, name)
         with found.lock:
             self._check_open(job, found)
@@ -179,7 +180,7 @@ class Uploads:
 
     @staticmethod
     def _check_name(name: str) -> None:
-        """Raise UploadRefused for an invalid name: names become parts of paths."""
+        """Raise UploadRefused if a name cannot be a part of a path."""
         if not _NAME.fullmatch(name):
             raise UploadRefused(f"{name[:100]!r} is not a valid name of a job or of a file of one")
 

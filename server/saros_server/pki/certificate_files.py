@@ -1,4 +1,4 @@
-"""Certificates and their key as files, which are reloaded while a server runs.
+"""The files of certificates and of their key, which are reloaded while a server runs.
 
 Files that are invalid or do not match are refused when a server starts. Later, while the server runs, invalid files are
 ignored: the server continues with the previous certificates. A key that other users can read is refused as well. The
@@ -22,7 +22,7 @@ from saros_server.config.configuration import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
-#: Warn a month before expiry: a manual renewal may take that long.
+#: A certificate's expiry is reported a month ahead, since a manual renewal may take that long.
 _SOON = timedelta(days=30)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
@@ -42,7 +42,7 @@ class Validity(msgspec.Struct, frozen=True):
     end: datetime
 
     def problem(self, path: str, now: datetime) -> str | None:
-        """Return a warning about the certificate in `path`; None if it is valid for more than a month."""
+        """Return a warning about the certificate in `path`, or None if it will be valid for more than a month."""
         if now < self.begin:
             return f"{path} is not valid before {_day(self.begin)}: check the clock of this machine"
         if now >= self.end:
@@ -53,7 +53,7 @@ class Validity(msgspec.Struct, frozen=True):
 
 
 class WatchedFiles:
-    """The newest valid contents of the files of certificates, and of the file with the last certificate's key."""
+    """The newest valid contents of files: of certificates, and of the key that belongs to the last certificate."""
 
     def __init__(self, paths: Sequence[str], uri: str | None = None) -> None:
         """Load the files. Raises ConfigurationError.
@@ -63,7 +63,7 @@ class WatchedFiles:
         self._paths = tuple(paths)
         self._uri = uri
         self._seen = _stamp_of(self._paths)
-        #: The reason why the current files were refused, if they were.
+        #: The reason why the current files were refused, if they were refused.
         self._refused: str | None = None
         #: The contents of the files, in the order of `paths`.
         self.contents: list[bytes]
@@ -161,7 +161,7 @@ def _check_key(path: str) -> None:
 def _check_pair(certificate: str, key: str) -> None:
     """Raise ConfigurationError for a certificate and a key that cannot be used for TLS."""
     try:
-        # Without `password`, OpenSSL would ask for a key's password on the terminal.
+        # Without a `password` argument, OpenSSL would ask for the key's password on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -173,7 +173,7 @@ def _check_pair(certificate: str, key: str) -> None:
 
 
 def _stamp_of(paths: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Return a stamp that differs when a file was changed or replaced. Raises ConfigurationError."""
+    """Return a value that changes when a file is changed or replaced. Raises ConfigurationError."""
     try:
         return tuple((found.st_ino, found.st_mtime_ns) for found in map(os.stat, paths))
     except OSError as error:

@@ -4,8 +4,9 @@
     OUT/node2.pem, node2.key    has the node's identity (`transport.handshake`) and host as names; valid for 825 days
     OUT/server.pem, server.key  of a single server: has the host names for clients; created at each start
 
-Existing certificates are not replaced, except a server's certificate: to renew a certificate, remove its file. Keys are
-P-256 keys, readable only by their owner. An existing authority in OUT is used as well (RSA or an elliptic curve).
+Existing certificates are not replaced, except the certificate of a single server. To renew a certificate, remove its
+file. Keys are P-256 keys, readable only by their owner. If OUT already has an authority, it is used; its key may be an
+RSA key or an elliptic-curve key.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
-    """Return the key usage: an authority signs certificates, a node its messages."""
+    """Return the key usage. The key of an authority signs certificates, and the key of a node signs messages."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,
@@ -151,7 +152,7 @@ def _load_authority(folder: str) -> tuple[x509.Certificate, Key]:
         try:
             authority = x509.load_pem_x509_certificate(certificate.read())
             signer = serialization.load_pem_private_key(key.read(), password=None)
-        except (ValueError, TypeError) as error:  # TypeError: the key has a password
+        except (ValueError, TypeError) as error:  # A TypeError means that the key has a password.
             raise UserMistake(f"the authority in {folder} cannot be read: {error}", code=2004) from None
     if not isinstance(signer, Key) or signer.public_key() != authority.public_key():
         raise UserMistake(f"{key.name} is not the key of {certificate.name}, or not RSA or elliptic", code=2004)
@@ -159,7 +160,7 @@ def _load_authority(folder: str) -> tuple[x509.Certificate, Key]:
 
 
 def _save(folder: str, name: str, key: Key, certificate: x509.Certificate) -> None:
-    """Write the key, then the certificate, so that a certificate never exists without its key."""
+    """Write the key and then the certificate, so that there is never a certificate without its key."""
     form = serialization.PrivateFormat.PKCS8
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     for path, content in (

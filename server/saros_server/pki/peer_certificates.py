@@ -4,7 +4,8 @@
     peer_certificate    its names identify the node and the cluster (`transport.handshake`)
     peer_key
 
-A running node uses changed files for its next connections. `certificate_making` creates such files. Any thread.
+If the files change while a node runs, it uses the new contents for its next connections. `certificate_making` creates
+such files. Any thread.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from saros_server.pki.certificate_files import WatchedFiles
 from saros_storage.base.clock import Clock
 
 _KEYS = ("peer_ca", "peer_certificate", "peer_key")
-#: The interval at which the files are checked for changes. Every call to another node asks for the credentials, so
-#: checking each time would be too slow.
+#: The interval at which the files are checked for changes. Every call to another node asks for the credentials, so a
+#: check for each call would be too slow.
 _LOOK_NS = 1_000_000_000
 
 

@@ -1,4 +1,4 @@
-"""A thread that watches the clients of calls for bytes that arrive during the call, and for disconnects.
+"""A thread that watches the clients of calls in progress: it detects bytes that arrive, and clients that disconnect.
 
     with connection.watch(...):   the watch is in a set          the call's thread; costs no system call
       10 ms later                 its socket is in an epoll      the monitor's tick
@@ -6,7 +6,7 @@
         bytes, or the end         a callback                     the monitor
     after the `with`              removed from both; waits for a callback in progress
 
-The monitor ticks while short calls keep coming, and sleeps otherwise. Thread-safe.
+While short calls keep coming, the monitor wakes up at a fixed interval; otherwise it sleeps. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from saros_server.port.event_poll import EDGE, GONE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
-#: Calls shorter than this are not watched. The monitor looks for longer calls at the same interval.
+#: Calls that take less time than this are not watched. The monitor looks for longer calls at this interval.
 LONG_CALL_SECONDS = 0.01
 #: The monitor sleeps after this time without new calls.
 _QUIET_SECONDS = 1.0
-#: One event for each arrival: a callback need not read all bytes.
+#: There is one event each time when bytes arrive, so a callback need not read all bytes.
 _EVENTS = READABLE | GONE | EDGE
 
 
@@ -40,7 +40,7 @@ class CallMonitor:
         self._epoll.register(self._waker.fd, READABLE)
         #: Watches of calls in progress.
         self._watches: set[_Watch] = set()
-        #: For each descriptor in the epoll, the watch of this socket.
+        #: Maps each descriptor in the epoll to the watch of its socket.
         self._registered: dict[int, _Watch] = {}
         #: True while the thread waits without a time limit, so that a new watch must wake it.
         self._is_asleep = False
@@ -93,7 +93,7 @@ class CallMonitor:
         return any(watch.fd < 0 for watch in list(self._watches))
 
     def _register_long(self, now: float) -> bool:
-        """Put the sockets of long calls into the epoll; return whether there are calls that are not in it."""
+        """Put the sockets of long calls into the epoll; return whether any call's socket is not in it."""
         new = [watch for watch in list(self._watches) if watch.fd < 0]
         for watch in new:
             if now - watch.since >= LONG_CALL_SECONDS:
@@ -149,7 +149,7 @@ class _Watch:
             self._monitor.remove(self)
 
     def expedite(self) -> None:
-        """See `Watch.expedite`. Bytes that arrived with the request count as new."""
+        """See `Watch.expedite`. Bytes that arrived together with the request are treated as new bytes."""
         with self._lock:
             if not self._is_over and self.fd < 0:
                 self._monitor.register(self)

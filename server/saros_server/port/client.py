@@ -9,7 +9,7 @@ import msgspec
 from saros_server.port.connection import Connection
 from saros_server.port.protocols import Handler
 
-#: The protocol of connections whose protocol is not known yet, or not supported.
+#: The protocol name for connections whose protocol is unknown or not supported.
 UNKNOWN = "unknown"
 
 
@@ -27,7 +27,7 @@ class Client(msgspec.Struct, eq=False):
     """A client of the port."""
 
     connection: Connection
-    #: The client's host, by which connections are counted.
+    #: The client's host; connections are counted for each host.
     host: str
     #: The connection must use TLS.
     is_tls: bool
@@ -41,7 +41,7 @@ class Client(msgspec.Struct, eq=False):
     requests: int = 0
     #: True while a request of the client is being executed.
     is_busy: bool = False
-    #: The latest time, on the monotonic clock, until which the client stays parked; None if there is no limit.
+    #: The time, on the monotonic clock, until which the client may stay parked, or None if there is no limit.
     deadline: float | None = None
     #: It waits in the poller.
     is_parked: bool = False

@@ -1,15 +1,15 @@
-"""A client's connection, as a protocol sees it: exact reads from a buffer, atomic sends, and a watch over long calls.
+"""A client's connection, as a protocol sees it: reads of a given length, atomic sends, and a watch over long calls.
 
                         +-- read, read_into, read_buffer: the connection's thread
     socket --> buffer --+
                         +-- pull, buffered: the watch's callbacks, while a call runs
     send, post: any thread --> socket
 
-Bytes are read through a buffer, so a small request costs one system call; large bodies bypass it. A connection has the
-buffer only while the client is served: a parked connection has none.
+Bytes are read through a buffer, so a small request takes one system call. Large bodies do not pass through the buffer.
+A connection has the buffer only while the client is served: a parked connection has none.
 
-One thread reads at a time: the connection's thread, or while a call runs, the callbacks of its watch. Any thread may
-call `send`, `post` and `abort`.
+Only one thread reads at a time: the connection's thread, or while a call runs, the thread that calls its watch's
+callbacks. Any thread may call `send`, `post` and `abort`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from saros_server.port.streams import PlainStream, Stream, TlsStream
 
 #: A connection that has been idle for this time is parked.
 IDLE_SECONDS = 1.0
-#: Each `PROGRESS_BYTES` of a request, or the end of the request, must arrive within this time. The shorter time applies
-#: while other clients wait for a thread.
+#: The next `PROGRESS_BYTES` of a request, or its remaining bytes, must arrive within this time. The shorter time
+#: applies while other clients wait for a thread.
 REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
 PROGRESS_BYTES = 4 << 10
-#: A client must accept bytes that are sent to it within this time.
+#: When bytes are sent to a client, it must accept them within this time.
 SEND_SECONDS = 60.0
-#: The size of a connection's buffer; longer reads use a larger one temporarily.
+#: The size of a connection's buffer. A longer read uses a larger buffer temporarily.
 BUFFER_BYTES = 64 << 10
 #: The maximum number of small messages that wait for a client to read them.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
-#: Unused buffers for reuse. The number is limited, so that further unused buffers are freed.
+#: Unused buffers for reuse. The number of unused buffers that are kept is limited; all others are freed.
 _spare_buffers: deque[memoryview] = deque(maxlen=256)
 
 
@@ -62,7 +62,7 @@ class Watch(Protocol):
     """The watch of a call."""
 
     def expedite(self) -> None:
-        """Begin to watch immediately instead of after 10 ms, because the call waits for its client.
+        """Begin to watch immediately, and not only after 10 ms, because the call waits for its client.
 
         No effect if the watch has begun or ended.
         """
@@ -92,8 +92,8 @@ class Connection:
         self._is_crowded = is_crowded
         #: Received bytes that were not read: `_view[_start:_end]`.
         self._view, self._start, self._end = _EMPTY, 0, 0
-        #: The time at which the request began to wait for bytes, and the value of `bytes_in` at that time; None if no
-        #: request waits.
+        #: The time at which the request began to wait for bytes, and the value that `bytes_in` had at that time; None
+        #: if no request waits.
         self._lacking_since: float | None = None
         self._mark = 0
         self._sending = Lock()
@@ -104,7 +104,7 @@ class Connection:
     # ------------------------------------------------------------------------------------------ reads
 
     def read(self, count: int) -> memoryview:
-        """Return the next `count` bytes: a view that is valid until the next read. Raises ConnectionClosed."""
+        """Return the next `count` bytes, as a view that is valid until the next read. Raises ConnectionClosed."""
         end = self._start + count
         if end > self._end:
             self._gather(count)
@@ -134,7 +134,7 @@ class Connection:
 
     @property
     def buffered(self) -> memoryview:
-        """The bytes that were received and not read: a view that is valid until the next read or pull."""
+        """The bytes that were received but not read, as a view that is valid until the next read or pull."""
         return self._view[self._start : self._end]
 
     def pull(self, bytes_max: int) -> bool:
@@ -188,7 +188,10 @@ class Connection:
             self._end += self._receive(self._view[self._end :])
 
     def _make_room(self, size: int) -> None:
-        """Replace the buffer by one of `size` bytes, keeping the unread bytes. Views of the old buffer stay valid."""
+        """Replace the buffer by one of `size` bytes, and copy the unread bytes to it.
+
+        Views of the old buffer stay valid.
+        """
         moved = memoryview(bytearray(size))
         have = self._end - self._start
         moved[:have] = self._view[self._start : self._end]
@@ -215,7 +218,7 @@ class Connection:
         return count
 
     def _check_progress(self) -> None:
-        """Raise ReadTimeout for a request that makes too little progress."""
+        """Raise ReadTimeout if the bytes of a request arrive too slowly."""
         now = time.monotonic()
         since = self._lacking_since
         if since is None or self.bytes_in - self._mark >= PROGRESS_BYTES:
@@ -226,16 +229,17 @@ class Connection:
     # ------------------------------------------------------------------------------------------ sends
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
-        """Send all buffers in order, without bytes of other threads between them. Raises ConnectionClosed."""
+        """Send all buffers in order. No other thread can send bytes between them. Raises ConnectionClosed."""
         with self._sending:
             self._send(buffers)
         if self._posted:
             self._send_posted()
 
     def post(self, data: bytes) -> None:
-        """Send a small message without waiting: at once, or after the message that another thread is sending.
+        """Send a small message without waiting.
 
-        A message that the socket does not accept is sent before the next one. Raises ConnectionClosed.
+        If another thread is sending a message, this one follows it. If the socket does not accept a message, it is sent
+        before the next one. Raises ConnectionClosed.
         """
         if len(self._posted) >= _POSTED_MAX:
             raise SendTimeout("the client sends requests but reads no answers")
@@ -257,7 +261,10 @@ class Connection:
         self.bytes_out += total
 
     def _send_posted(self) -> None:
-        """Send posted messages as far as the socket accepts them, unless another thread is sending and will do it."""
+        """Send as many posted messages as the socket accepts.
+
+        If another thread is sending, leave this to that thread.
+        """
         while self._posted and self._sending.acquire(blocking=False):
             try:
                 if not self._send_first_posted():
@@ -291,7 +298,7 @@ class Connection:
         return isinstance(self._stream, TlsStream)
 
     def peek(self, count: int) -> bytes:
-        """Return the first received bytes without consuming them: a later read returns them again.
+        """Return the first received bytes without consuming them: the next read returns them, too.
 
         Raises ConnectionClosed.
         """
@@ -306,7 +313,7 @@ class Connection:
         return found
 
     def encrypt(self, context: ssl.SSLContext) -> None:
-        """Use TLS from now on; nothing may have been read or sent before."""
+        """Use TLS from now on. Nothing may have been read or sent before this."""
         self._stream = TlsStream(self._socket, context)
 
     def shake_hands(self) -> bool:
@@ -337,7 +344,7 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def end_output(self) -> None:
-        """Close the sending direction: the client sees the end of the connection after the bytes that were sent."""
+        """Close the sending direction: the client gets all bytes that were sent, and then the end of the connection."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -361,14 +368,14 @@ class Connection:
         raise ConnectionClosed("the client has closed the connection, or does not stop sending")
 
     def close(self) -> None:
-        """Close the socket. Call this when no thread uses the connection."""
+        """Close the socket. No thread may be using the connection when this is called."""
         self._socket.close()
         self._start = self._end
         self.release_buffer()
 
 
 def _set_timeouts(plain: socket.socket) -> None:
-    """Set the kernel's timeouts for blocking calls, so that a timeout needs no system call for each blocking call."""
+    """Set the timeouts in the kernel, so that a blocking call needs no other system call to set its timeout."""
     plain.setblocking(True)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))

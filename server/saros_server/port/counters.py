@@ -13,7 +13,7 @@ class ProtocolCounters(msgspec.Struct):
     """The counters of one protocol."""
 
     connections: int = 0
-    #: Connections that wait for a request without a thread.
+    #: The number of connections that wait for a request and occupy no thread.
     parked: int = 0
     accepted: int = 0
     refused: int = 0
@@ -31,7 +31,7 @@ class ProtocolCounters(msgspec.Struct):
 
 
 def snapshot(closed: dict[str, ProtocolCounters], open_: Iterable[Client]) -> dict[str, ProtocolCounters]:
-    """Return the counters of all protocols, over closed and open connections."""
+    """Return the counters of all protocols, which include closed connections."""
     names = ProtocolCounters.__struct_fields__
     found = {
         protocol: ProtocolCounters(*(getattr(figures, name) for name in names)) for protocol, figures in closed.items()

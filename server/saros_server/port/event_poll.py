@@ -1,8 +1,8 @@
 """Wait for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
 
 `EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
-A `Waker` has a descriptor, which its method `wake` makes readable. The portable classes take time proportional to the
-number of sockets, which is good enough for development. Thread-safe.
+A `Waker` has a descriptor, which its method `wake` makes readable. The time that a call of the portable classes takes
+is proportional to the number of sockets. This is good enough for development. Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import time
 READABLE: int = select.POLLIN
 #: The peer has closed the connection, or its sending direction.
 GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-#: The socket has one event, and then no events until `modify` is called.
+#: A flag: the socket has one event, and then no more events until `modify` is called.
 ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
 #: An event for each arrival of bytes.
 EDGE: int = getattr(select, "EPOLLET", 1 << 31)
 _FLAGS = ONCE | EDGE
-#: Without edge-triggered events, a socket with unread bytes has an event at this interval.
+#: Where `poll` has no edge-triggered events, a socket with unread bytes has an event at this interval.
 _EDGE_SECONDS = 0.05
 
 
@@ -34,18 +34,18 @@ class PortablePoll:
         self._lock = threading.Lock()
         #: The wanted events of each descriptor, combined with flags.
         self._wanted: dict[int, int] = {}
-        #: Descriptors with `EDGE` after an event, and the time at which they are polled again.
+        #: Maps each descriptor with `EDGE` that had an event to the time from which it is polled again.
         self._resting: dict[int, float] = {}
 
     def register(self, fd: int, eventmask: int) -> None:
-        """Wait for events of a descriptor. An entry of a closed descriptor of the same number is replaced."""
+        """Wait for events of a descriptor. If a closed descriptor had the same number, its entry is replaced."""
         with self._lock:
             self._wanted[fd] = eventmask
             self._resting.pop(fd, None)
         self._waker.wake()
 
     def modify(self, fd: int, eventmask: int) -> None:
-        """Wait for other events, or for another event after `ONCE`."""
+        """Replace the events that are awaited, or wait for another event after one with `ONCE`."""
         self.register(fd, eventmask)
 
     def unregister(self, fd: int) -> None:
@@ -56,7 +56,7 @@ class PortablePoll:
                 raise FileNotFoundError(fd)
 
     def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
-        """Wait for events; return descriptors with their events, or an empty list after `timeout` seconds."""
+        """Wait for events; return each descriptor with its events, or an empty list after `timeout` seconds."""
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -71,7 +71,7 @@ class PortablePoll:
         self._waker.close()
 
     def _poll_of_now(self, now: float, limit: float | None) -> tuple[select.poll, float | None]:
-        """Return a poll with the current descriptors, and the time until which to wait."""
+        """Return a poll of the descriptors to wait for, and the time at which to stop waiting."""
         poll = select.poll()
         poll.register(self._waker.fd, READABLE)
         with self._lock:
@@ -114,7 +114,7 @@ class PortableWaker:
         try:
             os.write(self._end, b"\0")
         except BlockingIOError:
-            return  # the pipe is full, and so readable
+            return  # The pipe is full, so it is readable.
 
     def drain(self) -> None:
         """Make it unreadable."""

@@ -14,10 +14,10 @@ class Limits(msgspec.Struct, frozen=True):
     #: The maximum number of connections from all addresses, and from one address. Each may have a session.
     connections: int = SESSIONS_MAX
     connections_per_address: int = 5_000
-    #: Threads that execute requests; this also limits concurrent requests.
+    #: The number of threads that execute requests. It is also the maximum number of concurrent requests.
     workers: int = CALLS_MAX
     #: The time for the TLS handshake and the first bytes of the protocol.
     greeting_s: float = 10.0
-    #: A connection that the server has ended is closed when its client closes it, or after this time: closing it with
-    #: unread bytes would discard the answer.
+    #: After the server has ended a connection, it waits this long for the client to close it. If the server closed it
+    #: while bytes were unread, the answer would be lost.
     linger_s: float = 2.0

@@ -41,15 +41,16 @@ from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
 
-#: Connections that the operating system queues until they are accepted; it may allow fewer.
+#: The number of connections that the operating system queues until they are accepted. It may allow fewer.
 _BACKLOG = 4_096
-#: The number of connections above the limit that get an error as an answer. Further connections are closed without an
+#: The number of connections above the limit that get an error as an answer. Any more connections are closed without an
 #: answer.
 _REFUSED_MAX = 256
-#: TCP keep-alive: seconds until the first probe of an idle client, seconds between probes, and their number.
+#: TCP keep-alive: the seconds until an idle client is probed first, the seconds between probes, and the number of
+#: probes.
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 60, 10, 6
 _PEERS_CACHED = 1_024
-#: A canceled call ends within this time, unless it waits for other nodes of a cluster.
+#: A canceled call ends within this time, unless it is waiting for other nodes of a cluster.
 ABORT_SECONDS = 5.0
 _THIS_MACHINE = Peer("unix", is_local=True)
 
@@ -151,7 +152,7 @@ class PortListener:
             self._on_over(client)
 
     def _refusal(self, host: str) -> str:
-        """Return the reason why a client of a host is not served; empty if it is served."""
+        """Return the reason why a client on a host is not served; empty if it is served."""
         limits = self._limits
         if len(self._clients) >= limits.connections:
             return f"this node has {limits.connections} connections, the maximum: close some"
@@ -164,7 +165,7 @@ class PortListener:
         self._workers.serve(client)
 
     def _on_over(self, client: Client) -> None:
-        """Close the connection of a client, which no thread uses any more."""
+        """Close a client's connection. No thread may be using it."""
         self._poller.forget(client.connection.fileno())
         with self._changed:
             client.connection.close()
@@ -185,7 +186,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             number = int(bound[0].getsockname()[1]) if bound else port
             bound.append(_listening(family, (str(address[0]), number)))
     except (OSError, RuntimeError) as error:
-        if bound:  # the host name resolves to an address that this machine does not have
+        if bound:  # The host name resolves to an address that this machine does not have.
             return bound
         raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
     return bound

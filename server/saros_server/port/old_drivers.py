@@ -16,11 +16,11 @@ from saros_server.port.connection import Connection
 from saros_wire.frames import VERSION
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#: Length in three bytes (read as one and two), type, flags, stream.
+#: A frame's header: length (three bytes, which are read as one and two), type, flags, stream.
 _FRAME = struct.Struct(">BHBBI")
 _HEADERS, _SETTINGS, _PING = 1, 4, 6
 _ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
-#: The limit of a frame, which clients must observe unless the server raises it.
+#: The maximum size of a frame; clients must not send larger ones unless the server raises this limit.
 _FRAME_BYTES_MAX = 1 << 14
 _WRONG_PROTOCOL, _INVALID_ARGUMENT = 2015, 3
 

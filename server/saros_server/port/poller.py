@@ -1,4 +1,4 @@
-"""A thread that accepts clients and watches idle ones, which therefore need no threads of their own.
+"""A thread that accepts clients and watches idle ones, so that an idle client occupies no other thread.
 
     listening socket --accept--> on_accept(socket)
     park(client) --> [ waits ] --bytes, the end, or the deadline--> on_ready(client)
@@ -23,11 +23,11 @@ from saros_server.port.event_poll import GONE, ONCE, READABLE, EventPoll, Waker
 logger = logging.getLogger(__name__)
 
 _EVENTS = READABLE | GONE | ONCE
-#: Connections accepted in a row before events of parked clients are handled.
+#: The maximum number of connections that are accepted before events of parked clients are handled.
 _ACCEPTED_MAX = 100
-#: Pause before clients are accepted again, after the operating system lacked descriptors or memory for one.
+#: If the operating system lacks descriptors or memory for a client, the next client is accepted after this pause.
 _PAUSE_SECONDS = 0.5
-#: The thread wakes up this long after a deadline, so that the deadline has certainly passed.
+#: The thread wakes up this long after a deadline, to be certain that the deadline has passed.
 _LATE_SECONDS = 0.001
 
 
@@ -52,7 +52,7 @@ class Poller:
         self._lock = threading.Lock()
         #: Parked clients by descriptor. The thread that removes a client owns it.
         self._parked: dict[int, Client] = {}
-        #: A heap of clients by deadline; some may no longer be parked.
+        #: A heap of clients in order of their deadlines. Some of them may no longer be parked.
         self._deadlines: list[tuple[float, int, Client]] = []
         #: The descriptors in the epoll, until their sockets are closed.
         self._known: set[int] = set()
@@ -62,7 +62,7 @@ class Poller:
         self._thread = threading.Thread(target=self._run, name="saros-port", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, which accepts clients."""
+        """Start the thread, which then accepts clients."""
         self._epoll.register(self._waker.fd, READABLE)
         self._accept_again()
         self._thread.start()
@@ -86,7 +86,7 @@ class Poller:
         return True
 
     def forget(self, fd: int) -> None:
-        """Forget the socket of a client, which is about to be closed."""
+        """Forget the socket of a client; the caller is about to close it."""
         self._known.discard(fd)
 
     def close(self) -> list[Client]:
@@ -107,7 +107,10 @@ class Poller:
         self._waker.close()
 
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
-        """Remove and return the parked client of a descriptor; None if no client is parked, or not `wanted`."""
+        """Remove the parked client that has a descriptor, and return it.
+
+        Return None if there is none, or if it is not `wanted`.
+        """
         with self._lock:
             client = self._parked.get(fd)
             if client is None or (wanted is not None and client is not wanted):
@@ -117,7 +120,7 @@ class Poller:
             return client
 
     def _arm(self, fd: int) -> None:
-        with suppress(OSError):  # another thread has taken the client meanwhile and closed it
+        with suppress(OSError):  # Another thread has taken the client and closed it.
             if fd in self._known:
                 self._epoll.modify(fd, _EVENTS)
             else:
@@ -163,14 +166,14 @@ class Poller:
             self._epoll.register(fd, READABLE)
 
     def _patience(self) -> float | None:
-        """Return the seconds until the next deadline; None if there are no deadlines."""
+        """Return the seconds until the next deadline, or None if there are no deadlines."""
         moments = [self._paused_until] if self._paused_until else []
         with self._lock:
             moments += [entry[0] for entry in self._deadlines[:1]]
         return max(min(moments) - time.monotonic(), 0.0) + _LATE_SECONDS if moments else None
 
     def _expire(self) -> None:
-        """Pass on the clients whose deadline has passed."""
+        """Hand over each client whose deadline has passed."""
         now = time.monotonic()
         if self._paused_until and now >= self._paused_until:
             self._accept_again()

@@ -4,8 +4,8 @@
     a protocol of the port              its handler
     HTTP, or TLS without a certificate  an answer that such a client can display
 
-No step waits: a connection with too few bytes is parked until more arrive. Any thread may call these functions, but one
-thread at a time for each client.
+No step waits: if too few bytes have arrived, the connection is parked until there are more. Any thread may call these
+functions, but only one thread at a time for the same client.
 """
 
 from __future__ import annotations

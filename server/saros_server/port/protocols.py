@@ -3,9 +3,9 @@
     Protocol.accepts(first bytes) --> Protocol.open(connection) --> Handler
                                         port: handle() for each request ... close()
 
-The port calls `handle` on one of its threads whenever the first bytes of a request have arrived, and again while
-requests keep arriving; one call at a time for each connection. An idle client is parked, and needs no thread. `handle`
-may raise errors of the socket (`ConnectionClosed`): the port closes the connection, and logs nothing.
+When the first bytes of a request have arrived, the port calls `handle` on one of its threads. It repeats this while
+requests keep arriving. A connection has only one call of `handle` at a time. An idle client is parked, and needs no
+thread. `handle` may raise errors of the socket (`ConnectionClosed`): the port closes the connection, and logs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Handler(typing.Protocol):
         ...
 
     def close(self) -> None:
-        """Release the resources of the connection, which has ended: sessions, open results. Called once."""
+        """Release the sessions and the open results of the connection, which has ended. Called once."""
         ...
 
 
@@ -37,7 +37,7 @@ class Protocol(typing.Protocol):
     def accepts(self, first: bytes) -> bool:
         """Return whether a connection that begins with these bytes speaks the protocol.
 
-        `first`: up to 8 bytes. With fewer than 8, the port calls this again when more have arrived.
+        `first`: up to 8 bytes. If there are fewer than 8 bytes, the port calls this again when more have arrived.
         """
         ...
 
@@ -46,5 +46,5 @@ class Protocol(typing.Protocol):
         ...
 
     def refusal(self, code: int, message: str) -> bytes:
-        """Return the bytes that tell a client why its connection is refused; empty if the protocol has none."""
+        """Return a message in the protocol that states why a connection is refused; empty if the protocol has none."""
         ...

@@ -17,9 +17,9 @@ from typing import Protocol
 
 #: The maximum number of buffers in one system call; the kernel accepts at most 1,024.
 _BUFFERS_MAX = 1_000
-#: Bytes of a message that are encrypted in one step.
+#: The maximum number of bytes of a message that are encrypted in one step.
 _ENCRYPTED_BYTES = 256 << 10
-#: Bytes of TLS that are received in one step: a few records.
+#: The maximum number of encrypted bytes that are received in one step: a few TLS records.
 _RECEIVED_BYTES = 64 << 10
 
 
@@ -27,15 +27,15 @@ class Stream(Protocol):
     """A byte stream in both directions. Methods raise OSError: BlockingIOError instead of blocking, or on a timeout."""
 
     def receive(self, view: memoryview, *, wait: bool = True) -> int:
-        """Receive into the start of `view`; return the number of bytes, 0 at the end of the stream."""
+        """Receive bytes into the start of `view`; return their number, or 0 at the end of the stream."""
         ...
 
     def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:
-        """Send all buffers, which have `total` bytes, in order."""
+        """Send all buffers, which have `total` bytes together, in order."""
         ...
 
     def send_now(self, data: bytes) -> int:
-        """Send as much of `data` as the socket accepts at once; return how many bytes must not be sent again."""
+        """Send as much of `data` as the socket accepts immediately; return how many bytes must not be sent again."""
         ...
 
 
@@ -104,7 +104,10 @@ class TlsStream:
         return count
 
     def _decrypt(self, view: memoryview) -> int | None:
-        """Decrypt received bytes into `view`; return their number, 0 at the end, None if more must be received."""
+        """Decrypt received bytes into `view`.
+
+        Return their number, 0 at the end, or None if more must be received first.
+        """
         try:
             with self._lock:
                 return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-#: A thread without a task ends after this time.
+#: A thread that has had no task for this time ends.
 IDLE_SECONDS = 10.0
 
 _Task = TypeVar("_Task")

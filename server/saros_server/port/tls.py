@@ -37,7 +37,10 @@ class ServerTls:
 
 
 def _context_of(files: WatchedFiles, protocols: list[str]) -> ssl.SSLContext:
-    """Return a context from the validated contents, not from the files, which may have changed since."""
+    """Return a context made from the validated contents.
+
+    The files are not read, since they may have changed after the validation.
+    """
     certificate, key = files.contents
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -4,8 +4,8 @@
                                       idle                               --> parked
                                       ended                              --> lingers, is closed
 
-Consecutive requests of a busy client run on the same thread, without a system call other than the one that receives. If
-other clients wait, a worker puts its client back into the queue after each request. Thread-safe.
+Consecutive requests of a busy client run on the same thread, and the only system call between them is the one that
+receives. If other clients wait, a worker puts its client back into the queue after each request. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from saros_server.port.thread_pool import CachedThreadPool
 
 logger = logging.getLogger(__name__)
 
-#: Bytes that are read and discarded from a lingering client; a client that sends more is closed.
+#: The maximum number of bytes that are discarded after a connection has ended; a client that sends more is closed.
 _DISCARDED_BYTES = 1 << 20
-#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise a
-#: worker parks an idle client at once.
+#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise it
+#: parks an idle client immediately.
 _PATIENT_SHARE = 4
 
 
@@ -43,7 +43,7 @@ class WorkerPool:
     ) -> None:
         """Prepare the workers.
 
-        `park` watches for a client's next bytes, or returns False; `on_over` closes the socket of a client.
+        `park` begins to watch for a client's next bytes, or returns False. `on_over` closes the socket of a client.
         """
         self._detector = detector
         self._limits = limits
@@ -64,7 +64,7 @@ class WorkerPool:
         self._pool.submit(client)
 
     def drain(self) -> None:
-        """Start no further requests; clients are closed after the request in progress."""
+        """Start no more requests. Each client is closed when its request in progress has ended."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class WorkerPool:
             self._on_over(client)
 
     def _advance(self, client: Client) -> _NextStep:
-        """Take the next step of a client's stage. Raises ConnectionClosed."""
+        """Execute the next step for a client, depending on its stage. Raises ConnectionClosed."""
         if self._stopping.is_set():
             return _NextStep.END
         match client.stage:
@@ -134,11 +134,11 @@ class WorkerPool:
         return _NextStep.PARK
 
     def _has_request(self, connection: Connection) -> bool:
-        """Return whether the first bytes of a request have arrived; wait for them if few workers are in use."""
+        """Return whether the first bytes of a request have arrived. If few workers are in use, wait for them."""
         return connection.receive(wait=len(self._serving) <= self._patient_max)
 
     def _linger(self, client: Client) -> _NextStep:
-        """End a connection so that the client can still read the bytes that were sent."""
+        """End a connection in such a way that the client can read all bytes that were sent."""
         self._close_handler(client)
         client.connection.end_output()
         client.stage, client.deadline = Stage.LINGERING, time.monotonic() + self._limits.linger_s

@@ -1,7 +1,8 @@
 """Matchers of labels: =, !=, =~ and !~, with the semantics of PromQL.
 
 A matcher treats a missing label as an empty text. Patterns are RE2 patterns, as in Prometheus, and must match the whole
-value; a dot matches a newline as well. Arrow evaluates them in time linear in the values, whatever the pattern.
+value; a dot matches a newline as well. For every pattern, the time that Arrow takes is proportional to the size of the
+values.
 
 Pure: any thread.
 """
@@ -18,7 +19,7 @@ from saros_server.prometheus.series import NAME_LABEL, ROOT
 from saros_storage.base.paths import join_nodes, quote_node
 from saros_wire.generated.prometheus_pb2 import LabelMatcher
 
-#: Maximum numbers of matchers of a query, and of characters of a pattern.
+#: The maximum number of matchers in a query, and the maximum number of characters in a pattern.
 MATCHERS_MAX = 64
 PATTERN_CHARACTERS_MAX = 65_536
 
@@ -34,7 +35,7 @@ def pattern_of(matchers: Sequence[LabelMatcher]) -> str:
 
 
 def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> dict[str, Labels]:
-    """Return the series, by device, that satisfy all matchers. Raises HttpError 400."""
+    """Return each series that satisfies all matchers, with its device as the key. Raises HttpError 400."""
     if len(matchers) > MATCHERS_MAX:
         raise HttpError(400, f"the query has {len(matchers)} matchers; at most {MATCHERS_MAX} are allowed")
     found = dict(series)
@@ -45,7 +46,9 @@ def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> 
 
 
 def _test(matcher: LabelMatcher, values: set[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a member of `values` satisfies a matcher; it is not valid for other values.
+    """Return a function that returns whether one of `values` satisfies a matcher.
+
+    It must not be called with other values.
 
     Raises HttpError 400.
     """
@@ -63,7 +66,7 @@ def _test(matcher: LabelMatcher, values: set[str]) -> Callable[[str], bool]:
 
 
 def _matching(pattern: str, values: set[str]) -> set[str]:
-    """Return the values that a pattern matches as a whole. Raises HttpError 400."""
+    """Return the values that a pattern matches completely. Raises HttpError 400."""
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         size = f"{len(pattern)} characters; at most {PATTERN_CHARACTERS_MAX} are allowed"
         raise HttpError(400, f"the pattern {pattern[:60]!r}... has {size}")

@@ -2,9 +2,9 @@
 
     query --SHOW TIMESERIES--> series --matchers--> devices --SELECT ... ALIGN BY DEVICE--> samples --kernel--> bytes
 
-A query that selects a large part of the devices below a path pattern reads all of these devices and drops the
-unselected ones. Any other query names its devices, up to `_NAMED_MAX` in each statement. Hints are ignored, which the
-protocol allows. Samples are in order of time, at most one for each millisecond. One thread at a time.
+If a query selects a large part of the devices below a path pattern, it reads all of these devices and drops the others.
+Any other query names its devices, at most `_NAMED_MAX` in a statement. Hints in a query are ignored; the protocol
+allows this. The samples of a series are in order of time, with at most one for each millisecond. One thread at a time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, TIME_UNITS, Float64Arra
 from saros_storage.kernels.remote_write import SAMPLE_BYTES_MAX, encode_samples
 from saros_wire.generated.prometheus_pb2 import Label, Query, QueryResult, ReadRequest, ReadResponse, TimeSeries
 
-#: Maximum numbers of queries of a request, and of samples of its response.
+#: The maximum number of queries in a request, and the maximum number of samples in its response.
 QUERIES_MAX = 100
 SAMPLES_MAX = 2_000_000
 #: The maximum number of devices that a statement names.
 _NAMED_MAX = 200
-#: A pattern is used only if it matches at most this many times as many devices as are selected.
+#: A pattern is used only if it matches at most this many devices for each selected device.
 _EXCESS_MAX = 4
-#: The types of values that are samples; other series are left out.
+#: The types whose values can be samples; series of other types are left out.
 _NUMBERS = {"INT32", "INT64", "FLOAT", "DOUBLE"}
 
 Samples = tuple[Int64Array, Float64Array]
@@ -77,7 +77,7 @@ def _answer(query: Query, session: HttpSession, samples_max: int) -> tuple[Query
 
 
 def _types(pattern: str, session: HttpSession) -> dict[str, str]:
-    """Return the types of values by device, for the devices that match a pattern and that the user may see."""
+    """Return the type of the values of each device that matches a pattern and that the user may see."""
     found: dict[str, str] = {}
     for batch in _batches(f"show timeseries {pattern}.{MEASUREMENT}", session):
         paths, types = (batch.column(name).to_pylist() for name in ("Timeseries", "DataType"))
@@ -120,7 +120,7 @@ def _batches(text: str, session: HttpSession) -> Generator[pa.RecordBatch]:
 
 
 def _samples(text: str, session: HttpSession) -> Generator[tuple[str, Samples]]:
-    """Yield the samples of devices, in order of time; the samples of one device may be split into parts."""
+    """Yield the samples of devices. Those of one device are in order of time, and may be split into parts."""
     with closing(_batches(text, session)) as batches:
         for batch in batches:
             yield from _samples_of_batch(batch)
@@ -138,7 +138,10 @@ def _samples_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, Samples]]:
 
 
 def _encoded(labels: Mapping[str, str], parts: Sequence[Samples], unit: TimeUnit) -> TimeSeries:
-    """Return an encoded series with the parts of its samples; of samples in one millisecond, the last remains."""
+    """Return a series with the given parts of its samples, encoded.
+
+    If a millisecond has several samples, only the last remains.
+    """
     times = np.concatenate([times for times, _ in parts]) // (unit.value // TimeUnit.MILLISECOND.value)
     values = np.concatenate([values for _, values in parts])
     is_last = np.append(times[1:] != times[:-1], True)

@@ -2,8 +2,8 @@
 
     body --kernel--> keys, times, values --known series--> one insert a series --> INSERT_MANY --> problems
 
-A series that was written before costs only a look-up of its encoded labels in a cache. A new series is created with its
-labels as tags. Writes of samples are idempotent, so a request that failed in part can be sent again. Metadata and
+If a series was written before, its encoded labels only have to be looked up in a cache. A new series is created with
+its labels as tags. Writes of samples are idempotent, so a request that failed in part can be sent again. Metadata and
 exemplars are ignored.
 """
 
@@ -36,12 +36,13 @@ from saros_storage.kernels.remote_write import (
 )
 from saros_wire.problem_list import ProblemList, listed, problem_of
 
-#: The maximum number of series and samples of a request; Prometheus sends 2,000 samples by default.
+#: The maximum numbers of series and of samples in a request; Prometheus sends 2,000 samples by default.
 SERIES_MAX = 100_000
 SAMPLES_MAX = 1_000_000
-#: The approximate bytes of the inserts of one write: a cluster accepts entries of up to 12 MiB.
+#: The approximate maximum size of the inserts in one write, in bytes. A cluster accepts entries of up to 12 MiB.
 _WRITE_BYTES_MAX = 4 << 20
-#: The overhead of an insert, besides its path (counted twice, since the series may be created) and its samples.
+#: The size of an insert without its samples and its path, in bytes. The path is counted twice, since the series may be
+#: created.
 _INSERT_BYTES = 256
 _SAMPLE_BYTES = 16
 _UNAVAILABLE = 503
@@ -62,7 +63,7 @@ class WriteResult(ProblemList):
     """The problems of a write."""
 
     named_max: int = 5
-    #: The HTTP status; with 5xx, the same request may succeed later.
+    #: The HTTP status. If it is 5xx, the same request may succeed later.
     status: int = 204
 
     def add(self, problem: str, status: int = 400) -> None:
@@ -110,7 +111,10 @@ def _report(device: str, error: Exception, result: WriteResult) -> None:
 
 
 def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
-    """Return an insert for each valid series with samples; record the problems of invalid series in `result`."""
+    """Return an insert for each valid series that has samples.
+
+    Record the problem of each invalid series in `result`.
+    """
     inserts: list[InsertRequest] = []
     scale = unit.value // TimeUnit.MILLISECOND.value
     times, limit = columns.times * scale, TIME_MAX // scale
@@ -128,7 +132,7 @@ def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list
 
 
 def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, tuple[Series, list[slice]]]:
-    """Return, for each device, the series to write and the positions of its samples in the request."""
+    """Return for each device the series to write, and the positions of the series' samples in the request."""
     found: dict[str, tuple[Series, list[slice]]] = {}
     body, records = columns.body, columns.series.tolist()
     stops = [*columns.series[1:, FIRST].tolist(), len(columns.times)]
@@ -145,7 +149,7 @@ def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, 
 
 
 def _writes(inserts: list[InsertRequest]) -> Iterator[list[InsertRequest]]:
-    """Yield the inserts of each write, of bounded size."""
+    """Yield the inserts of each write; the size of a write is limited."""
     part: list[InsertRequest] = []
     size = 0
     for insert in inserts:

@@ -4,8 +4,8 @@
     up                                 <-->  root.prometheus.up.`{}`
     {job="node"}                       <-->  root.prometheus.`{job="node"}`            a series without a name
 
-The last node has the labels in PromQL's syntax, sorted by name. Every node thus derives the same path from the labels,
-and the labels from the path, without stored state. A label without a value counts as absent.
+The last node has the labels in PromQL's syntax, sorted by name. So every node derives the same path from the labels,
+and the labels from the path, without any stored state. A label with an empty value is treated as missing.
 
 Pure; results are cached. Any thread.
 """
@@ -28,7 +28,7 @@ ROOT = ("root", "prometheus")
 MEASUREMENT = "value"
 #: The label with the name of the metric.
 NAME_LABEL = "__name__"
-#: The maximum number of cached series, and of bytes of the labels of a cached series.
+#: The maximum number of cached series, and the maximum size of the labels of a cached series in bytes.
 _CACHED_SERIES = 65_536
 _CACHED_KEY_BYTES = 1_024
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -93,7 +93,7 @@ def device_of(labels: Mapping[str, str]) -> str:
 
 @lru_cache(_CACHED_SERIES)
 def labels_of(device: str) -> Mapping[str, str] | None:
-    """Return the labels of the series that a device stores, sorted by name; None if it stores none."""
+    """Return the labels of the series that a device stores, sorted by their names; None if it stores none."""
     nodes = split_path(device)
     if nodes[: len(ROOT)] != ROOT or len(nodes) not in {len(ROOT) + 1, len(ROOT) + 2}:
         return None
@@ -108,7 +108,7 @@ def labels_of(device: str) -> Mapping[str, str] | None:
 
 
 def _parsed(text: str) -> dict[str, str] | None:
-    """Return the labels of a text in braces, or None if it is not such a text."""
+    """Return the labels in a text that is enclosed in braces, or None if it is not such a text."""
     if not (text.startswith("{") and text.endswith("}")):
         return None
     labels, inner, at = dict[str, str](), text[1:-1], 0

@@ -40,7 +40,10 @@ def array(body: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def array_of(body: Mapping[str, Any], name: str, kind: type, length: int | None = None) -> list[Any]:
-    """Return an array with elements of one type, and of a certain length if one is given. Raises HttpError 400."""
+    """Return an array whose elements have one type.
+
+    If a length is given, the array must have this length. Raises HttpError 400.
+    """
     values = array(body, name)
     if length is not None and len(values) != length:
         raise HttpError(400, f"{name} has {len(values)} elements; {length} are needed")

@@ -1,4 +1,4 @@
-"""Formats of results: Arrow IPC, CSV, JSON lines and Parquet, encoded in chunks as the engine produces batches.
+"""Formats of results: Arrow IPC, CSV, JSON lines and Parquet, encoded in chunks while the engine produces batches.
 
 | format | content type | times | missing values |
 |---|---|---|---|
@@ -30,7 +30,7 @@ from saros_server.rest.results import Result, iso_times, json_column
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 #: A Parquet row group is written once its batches reach this size.
 _ROW_GROUP_BYTES = 16 << 20
-#: Number of rows that are encoded as JSON at a time.
+#: The number of rows that are encoded as JSON at once.
 _JSON_ROWS = 10_000
 
 EncodedResult = Iterator[Chunk]
@@ -109,7 +109,7 @@ def _parquet(result: Result) -> EncodedResult:
 
 
 class _Drained(io.RawIOBase):
-    """A file whose content is removed in pieces while it is written."""
+    """A file in memory, from which written bytes are removed while more are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ FORMATS = {
         Format("parquet", "application/vnd.apache.parquet", _parquet),
     )
 }
-#: Formats by media type in an Accept header.
+#: Maps each media type in an Accept header to a format.
 _BY_MEDIA_TYPE = {
     "text/csv": "csv",
     "text/*": "csv",

@@ -5,8 +5,8 @@
     POST /grafana/v1/variable           execute a statement; return the values of its first column as texts
     POST /grafana/v1/node               return the names of the nodes below a path
 
-Version 2 has different field names (`prefix_path`). Times are in milliseconds. Editors of dashboards write the parts of
-a SELECT, which runs with the privileges of the data source's user, and can only read.
+Version 2 has different field names (`prefix_path`). Times are in milliseconds. Users who edit dashboards write the
+parts of a SELECT. It runs with the privileges of the data source's user, and can only read.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from saros_server.rest.iotdb_rest import SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
 from saros_storage.base.types import TIME_UNITS, TimeUnit
 
-#: Limit on the rows of a panel, which is far more than a panel has pixels.
+#: The maximum number of rows of a panel, which is far more than a panel's number of pixels.
 _ROWS_MAX = 1_000_000
-#: Limit on the values of a variable, and on the child nodes of a path.
+#: The maximum number of values of a variable, and of child nodes of a path.
 _NAMES_MAX = 10_000
 _TAG = "Grafana"
 
@@ -121,7 +121,10 @@ def _select(names: Names, body: Mapping[str, Any], unit: TimeUnit) -> str:
 
 
 def _panel_column(column: pa.ChunkedArray) -> Any:
-    """Return the values of a column. Null texts become empty, as the plugin does not accept them."""
+    """Return the values of a column.
+
+    A null in a column of texts becomes an empty text, since the plugin does not accept nulls there.
+    """
     found = json_column(column)
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return ["" if value is None else value for value in found]
@@ -149,7 +152,7 @@ def _node(request: HttpRequest, session: HttpSession) -> Response:
 
 def _rows(session: HttpSession, text: str, rows_max: int) -> tuple[pa.Table, bool]:
     _, result = execute(session, Statement(text, read_only=True))
-    assert result is not None, text  # every statement that only reads returns rows
+    assert result is not None, text  # each statement that only reads returns rows
     return collect(result, rows_max), result.is_timed
 
 

@@ -7,7 +7,7 @@
 
 The job is a random name. The client sends one piece after the other, and `run` reads the next batch once the client has
 received the line of the previous one. If the client disconnects, the import ends, and written rows are kept. `run`
-removes the file unless it fails; abandoned files are removed after an hour, or when the server starts.
+removes the file if it succeeds. Other files are removed after an hour, or when the server starts.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from saros_storage.base.paths import quote_node
 
 _NDJSON = "application/x-ndjson"
 _TAG = "import"
-#: Number of rows that are converted and written at a time.
+#: The number of rows that are converted and written at once.
 _BATCH_ROWS = 20_000
 PREVIEW_ROWS = 20
 SKIP_LINES_MAX = 1_000_000
-#: The maximum number of bad rows that are listed; bad rows beyond this number are only counted.
+#: The maximum number of bad rows that are listed. All others are only counted.
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
 _FORMATS = ("csv", "json", "parquet")
-#: The maximum number of processes that read Parquet files, each of which may use the memory of one import; and the
-#: number of seconds that a request waits for a process.
+#: The maximum number of processes that read Parquet files, and the number of seconds that a request waits for one. Each
+#: process may use the memory of one import.
 WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
 _WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}
@@ -153,7 +153,7 @@ class _Import(msgspec.Struct, frozen=True):
     job: str
     name: str
     path: Path
-    #: None if the content of the file decides.
+    #: None if the content of the file determines the format.
     format: str | None
     options: SourceOptions
     destination: Destination
@@ -174,7 +174,10 @@ class _Import(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _worker(self) -> Iterator[ParquetWorker]:
-        """Yield a process that reads Parquet files. Cancelling the request ends the process. Raises HttpError 503."""
+        """Yield a process that reads Parquet files.
+
+        The process ends if the request is cancelled. Raises HttpError 503.
+        """
         if not _WORKERS.acquire(timeout=_WORKER_SECONDS):
             raise HttpError(503, f"{WORKERS_MAX} Parquet files are read at the moment: try again later", BUSY)
         try:
@@ -330,7 +333,7 @@ class _Progress(msgspec.Struct):
     #: Bytes read from the file.
     position: int = 0
     bad_rows: int = 0
-    #: The type of each series, by the name of the series.
+    #: Maps the name of each series to its type.
     types: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
 

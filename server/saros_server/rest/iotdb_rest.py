@@ -5,7 +5,7 @@
     POST /rest/v2/insertTablet, insertRecords   insert rows of one device by column, or rows of several devices by row
 
 Version 1 differs only in field names (`rowLimit`, `deviceId`). Errors have HTTP status 200 and IoTDB's code in the
-body, except for refusals by HTTP itself. Times are integers in the database's time precision.
+body, unless the HTTP service itself refuses the request. Times are integers in the database's time precision.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from saros_server.rest.results import Result, execute, json_column
 
 SUCCESS = {"code": 200, "message": "SUCCESS_STATUS"}
 _NO_QUERY, _TOO_MANY_ROWS, _TOO_LARGE = 301, 411, 709
-#: Default limit on the rows of a result, as in IoTDB, and the largest limit that a client may set.
+#: The default limit on the rows of a result, which is IoTDB's, and the largest limit that a client may set.
 _ROWS, _ROWS_MAX = 10_000, 1_000_000
 #: HTTP statuses that are sent unchanged; all other errors have status 200, as in IoTDB.
 _HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
 _STATEMENTS_CACHED = 256
-#: Limit on the size of a result, which is completely in memory in several forms: Arrow, values, and JSON.
+#: The limit on the size of a result, since it is completely in memory in several forms: Arrow, values, and JSON.
 _RESULT_BYTES = 64 << 20
 
 
@@ -144,7 +144,7 @@ class IoTDBRest:
         if not 0 < limit <= _ROWS_MAX:
             raise HttpError(400, f"{names.row_limit} is {limit}: expected a number from 1 to {_ROWS_MAX}")
         _, result = execute(session, Statement(text, read_only=True))
-        assert result is not None, text  # every statement that only reads returns rows
+        assert result is not None, text  # each statement that only reads returns rows
         table = collect(result, limit)
         return json_response(self._result(names, text, result, table))
 
@@ -188,7 +188,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def _result(self, names: Names, text: str, result: Result, table: pa.Table) -> dict[str, Any]:
-        """Return a result in IoTDB's form: expressions for a SELECT, column names for other statements."""
+        """Return a result in IoTDB's form: with expressions for a SELECT, with column names for other statements."""
         statement = self._statements.get(text).statement
         is_selected = isinstance(statement, ast.Select) and not statement.last
         first = 1 if result.is_timed else 0

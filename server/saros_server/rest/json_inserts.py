@@ -52,7 +52,9 @@ def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], co
 def records(
     devices: list[str], aligned: bool | None, shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[list[InsertRequest]]:
-    """Return the inserts of rows, in rounds of different devices; the rows of a device keep their order.
+    """Return rounds of inserts for rows.
+
+    The inserts in a round have different devices, and the rows of a device keep their order.
 
     Raises HttpError 400, UserMistake.
     """
@@ -107,12 +109,14 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
         array = _array(type_, values)
     except _UNFIT as error:
         raise UserMistake(f"{name}: a value does not fit {type_.name}: {error}", code=2008) from error
-    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # times are integers, so the unit has no effect
+    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # Times are integers, so the unit has no effect.
     return Column(type_, column.values, column.valid)
 
 
 def _plain(dtype: np.dtype[Any], values: list[Any]) -> NumericArray | None:
-    """Convert values that all have the usual Python type for `dtype` in JSON; this is several times as fast as Arrow.
+    """Convert values if all have the Python type that JSON gives to values of `dtype`.
+
+    This is several times as fast as Arrow.
 
     Returns None for other values, nulls among them, and for numbers out of range. Raises OverflowError.
     """
@@ -136,11 +140,14 @@ def _array(type_: DataType, values: list[Any]) -> pa.Array:
         return _bytes(values)
     if type_ is DataType.BOOLEAN or type_.is_text:
         return pa.array(values, arrow_type(type_, pa.int64()))
-    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # with a given type, Arrow would truncate digits
+    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # given a type, Arrow would truncate digits
 
 
 def _numbers(found: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast numbers: exactly to integers, rounded to floating point. Raises an error for numbers out of range."""
+    """Cast numbers.
+
+    Casts to integers must be exact; casts to floating point may round. Raises an error for numbers out of range.
+    """
     if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type) or pa.types.is_null(found.type)):
         raise ValueError(f"{found.type} instead of numbers")
     if pa.types.is_integer(wanted):

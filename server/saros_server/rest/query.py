@@ -3,8 +3,8 @@
     /query           the format that the Accept header prefers; CSV by default
     /query.arrow     and .csv, .json, .parquet
 
-GET can only read. POST accepts the statement as a parameter, as text, as a form, or as JSON with values for its `?`.
-Results are streamed: batches are read from the engine only as the client reads the response.
+GET can only read. With POST, the statement may be a parameter, a text, a form, or JSON that also has values for its
+`?`. Results are streamed: each batch is read from the engine only when the client is ready to receive it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _routes(path: str, choose: Callable[[HttpRequest], Format], formats: list[Fo
 
 
 def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Response:
-    if request.method == "HEAD":  # the length of the result is unknown; without chunks, a length of 0 would be sent
+    if request.method == "HEAD":  # The length of the result is unknown; without chunks, a length of 0 would be sent.
         return Response(Chunks(iter(()), lambda: None), content_type=format_.content_type)
     try:
         head, result = execute(session, statement_of(request))
@@ -121,7 +121,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise HttpError(400, f"the body is not UTF-8: {error}") from error
     if content_type == "application/x-www-form-urlencoded":
-        is_form = text.partition("=")[0] in _PARAMETERS  # curl sends this content type by default
+        is_form = text.partition("=")[0] in _PARAMETERS  # This is the content type that curl sends by default.
         return cast("dict[str, Any]", dict(QueryParams(text))) if is_form else {"sql": text}
     return {"sql": text}
 

@@ -20,7 +20,7 @@ from saros_server.api.executions import ResultHead, ResultStream, Statement
 from saros_server.http.session import HttpSession
 
 _SCHEMAS_CACHED = 256
-#: The years 1 to 9999 in seconds since 1970; other programs often do not support other years.
+#: The bounds of the years 1 to 9999, in seconds since 1970. Many programs do not support other years.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -31,7 +31,7 @@ class Result(msgspec.Struct, frozen=True):
     head: ResultHead
     schema: pa.Schema
     messages: Iterator[Message]
-    #: The source of rows that were not in the first answer; None if all rows were in it.
+    #: The source of the rows that the first answer does not contain, or None if it contains all rows.
     stream: ResultStream | None
 
     @property
@@ -65,7 +65,7 @@ def _schema(encoded: bytes) -> pa.Schema:
 
 
 def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column for `json_response`: times as integers, dates as ISO 8601, blobs as 0x and hex digits."""
+    """Return a column for `json_response`: integers for times, ISO 8601 for dates, 0x and hex digits for blobs."""
     type_ = array.type
     if pa.types.is_timestamp(type_):
         array = array.cast(pa.int64())

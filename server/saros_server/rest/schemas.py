@@ -28,7 +28,8 @@ def record(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> 
     return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-#: IoTDB's answer without a result. It answers writes and errors; errors also have HTTP status 200.
+#: IoTDB's answer without a result. It describes the response to a write, and that of an error. An error, too, has HTTP
+#: status 200.
 STATUS: Schema = record({"code": INTEGER, "message": {"type": ["string", "null"]}})
 
 
