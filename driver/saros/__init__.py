@@ -8,7 +8,7 @@ A PEP 249 driver. `connect` opens a folder, a server, or a cluster:
         cursor.execute("select temperature from root.plant.pump1 where time > ?", [start])
         table = cursor.fetch_arrow()
 
-Importing this module is cheap: NumPy, Arrow, and the engine are loaded by `connect`.
+Importing this module is cheap: NumPy, Arrow and the engine are not loaded before `connect` is called.
 """
 
 from __future__ import annotations

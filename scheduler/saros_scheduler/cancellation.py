@@ -1,10 +1,10 @@
 """Cancellation checks for drivers with long steps.
 
 The scheduler checks for an abort between steps. A loop that may run longer than about 200 ms calls `require_wanted`,
-which raises QueryCancelled if the query was aborted (timed out or cancelled) since the step began. The query
-nevertheless ends with the cause of the abort as its error. Outside a driver, `require_wanted` does nothing.
+which raises QueryCancelled if the query was aborted (timed out or cancelled) since the step began. But the error with
+which the query ends is the cause of the abort. Outside a driver, `require_wanted` does nothing.
 
-The only state of this module is the task that runs on each thread, so computations need no reference to their driver.
+The only state of this module is the current task of each thread, so computations need no reference to their driver.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RunningTask:
 
 
 def require_wanted() -> None:
-    """Raise QueryCancelled if the current task was aborted. Takes a tenth of a microsecond."""
+    """Raise QueryCancelled if the current task was aborted. A call takes a tenth of a microsecond."""
     task = _thread.task
     if task is not None and task.state is TaskState.ABORTED:
         raise QueryCancelled

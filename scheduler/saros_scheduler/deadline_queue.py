@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class DeadlineQueueFull(Exception):
-    """The queue holds as many items as its capacity allows."""
+    """The queue is full: it has as many items as its capacity allows."""
 
     code = 2031
 
@@ -31,7 +31,8 @@ class DeadlineQueue(Generic[T]):
         assert capacity > 0
         self._capacity = capacity
         self._deadlines: dict[T, int] = {}
-        #: Entries are (deadline, order of arrival, item). An entry is stale unless `_deadlines` has the same deadline.
+        #: Entries are (deadline, order of arrival, item). An entry is outdated unless `_deadlines` has the same
+        #: deadline for its item.
         self._heap: list[tuple[int, int, T]] = []
         self._arrivals = 0
 

@@ -4,14 +4,15 @@
                  ▲                                          ├─▶ runnable: back to READY, charged to its level
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
-A thread that submits a query of one driver may lend itself: it then runs the driver's first, short quantum as a guest,
-if a guest slot is free and the queue would have given this driver to the next worker. The queue, the deadline, aborts
-and the metrics treat such a quantum like any other. Lending saves two switches between threads, which take longer than
-the work of a small query.
+A thread that submits a query with one driver may lend itself: it then runs the driver's first quantum, a short one, as
+a guest. This requires a free guest slot, and that the queue would have given this driver to the next worker. The queue,
+the deadline, aborts and the metrics treat such a quantum like any other. Lending saves two switches between threads,
+which take longer than the work of a small query.
 
-A query is the set of drivers submitted under its id. It ends once, when its last driver is closed: finished, or
-aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. The
-listener is notified only then, so all resources of the query are released when its result arrives.
+A query is the set of drivers submitted under its id. It ends once, when its last driver is closed. It has then either
+finished or been aborted. An abort has the *first* cause (a driver's exception, a time-out, `abort`), and affects all
+tasks of the query. The listener is notified only then, so all resources of the query are released when its result
+arrives.
 
 Thread-safe. `submit` and `abort` never wait for a driver on another thread.
 """
@@ -60,8 +61,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
     """Options of a scheduler, fixed for its lifetime."""
 
     worker_threads: int = 2
-    #: A driver runs for about this time (one block of rows, or a few) before the next driver runs. The quantum bounds
-    #: the time for which a short query, or a driver on which others depend, waits for each long query.
+    #: A driver runs for about this time (one block of rows, or a few) before the next driver runs. The quantum limits
+    #: the time for which each long query delays a short query, or a driver on which others depend.
     quantum_ns: int = 5_000_000
     #: The maximum number of queries with a deadline that may run at once.
     queries_max: int = 1_000
@@ -74,7 +75,10 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
 
 
 class SchedulerMetrics(msgspec.Struct):
-    """Totals since the start, and the current numbers of queries and ready tasks. Lists have one number per level."""
+    """Totals since the start, and the current numbers of queries and ready tasks.
+
+    Each list has one number for each level of the queue.
+    """
 
     quanta: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
     run_ns: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
@@ -91,7 +95,7 @@ class _Query(msgspec.Struct):
 
     tasks: list[DriverTask]
     listener: QueryListener
-    #: Drivers that are not closed yet.
+    #: The drivers that are not closed yet.
     left: int
     cause: BaseException | None = None
 
@@ -110,7 +114,7 @@ class DriverScheduler:
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
         #: The time until which the sentinel sleeps, now or after its next check, or None if it sleeps until it is
         #: notified. It is never later than the earliest deadline, so only an earlier deadline has to wake the sentinel.
-        #: The time is not moved back when the query with that deadline ends: most queries end long before their
+        #: When the query with that deadline ends, the time remains unchanged: most queries end long before their
         #: deadline, and the next query usually has a later deadline.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
@@ -222,7 +226,10 @@ class DriverScheduler:
         return task is not None
 
     def _visit(self, task: DriverTask) -> None:
-        """Run the first quantum of a task on this thread if the task would be taken next. Otherwise, queue the task."""
+        """Run the first quantum of a task on this thread, if a worker would take this task next.
+
+        Otherwise, queue the task.
+        """
         try:
             if self._ready.offer_or_take(task, 0):
                 self.run_quantum(task, self._options.guest_quantum_ns)
@@ -244,7 +251,7 @@ class DriverScheduler:
         started = self._ticker()
         waited = task.move(Transition.READY_TO_RUNNING, started)
         if waited is None:
-            return  # aborted while it was in the queue, and closed by the aborter
+            return  # the task was aborted while it was in the queue, and the aborter has closed it
         query, level, blocked = task.driver.id.query, task.level, None
         try:
             with RunningTask(task):
@@ -277,7 +284,7 @@ class DriverScheduler:
     def _unblock(self, task: DriverTask) -> None:
         spent = task.move(Transition.BLOCKED_TO_READY, self._ticker())
         if spent is None:
-            return  # aborted before the future was resolved
+            return  # the task was aborted before the future was resolved
         with self._lock:
             self._metrics.blocked_ns += spent
         self._ready.offer(task, task.scheduled_ns, urgent=task.urgent)

@@ -8,8 +8,8 @@
       └───────────────────────── BLOCKED          to_aborted: READY, RUNNING, BLOCKED ──▶ ABORTED
              blocked_to_ready
 
-Every transition takes the task's lock and checks the state again: the query may have been aborted while the thread
-waited for the lock. The transition then returns False and changes nothing.
+Every transition takes the task's lock and then checks the state, since the query may have been aborted while the thread
+waited for the lock. In this case, `move` changes nothing and returns None.
 
 The worker that ran a driver closes it when it has finished. An aborted task is closed by the aborter, unless it was
 RUNNING: then the worker closes it at the end of its quantum. So `Driver.close` is called once, and never while the
@@ -54,14 +54,14 @@ END_STATES = frozenset({TaskState.FINISHED, TaskState.ABORTED})
 
 
 class DriverTask:
-    """One driver with its state and the time that it has run. Tasks are compared by identity."""
+    """A driver, its state, and the time for which it has run. Tasks are compared by identity."""
 
     def __init__(self, driver: Driver, *, urgent: bool, now_ns: int) -> None:
         self.driver = driver
         self.urgent = urgent
-        #: Time that the driver has run. Only the worker that runs the driver writes it.
+        #: The time for which the driver has run. Only the worker that runs the driver changes it.
         self.scheduled_ns = 0
-        #: Time of the last transition, used for the metrics of queueing and blocking.
+        #: The time of the last transition, which is used for the metrics of queueing and blocking.
         self.entered_ns = now_ns
         self._state = TaskState.READY
         self._lock = threading.Lock()
@@ -73,7 +73,7 @@ class DriverTask:
 
     @property
     def level(self) -> int:
-        """The driver's level in the multilevel queue, which follows from the time that the driver has run."""
+        """The driver's level in the multilevel queue, which depends on the time for which the driver has run."""
         return level_of(self.scheduled_ns)
 
     def move(self, transition: Transition, now_ns: int) -> int | None:

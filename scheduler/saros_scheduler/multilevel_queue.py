@@ -7,13 +7,13 @@
       3      60 s .. 300 s               2
       4     300 s ..                     1
 
-A driver sinks to lower levels as it uses time, so that short queries overtake long queries while these still advance.
+A driver sinks to lower levels as it uses time. So short queries overtake long queries, but long queries also advance.
 `poll` takes the level that has used the least of its share (smallest `time / weight`), and from that level the driver
 that has run least. Among equal drivers, it takes the one that has waited longest.
 
-A level that was empty re-enters at its expected time. Otherwise the credit that it gathered while empty would lock out
-all other levels. A single charge is capped, so that a driver that hangs in one quantum does not penalise its level for
-minutes.
+When an empty level gets an item, its time is raised to the time that the level would have used otherwise. If it were
+not raised, this level would be served alone until it had used as much time as the others. A single charge is capped, so
+that a driver that hangs in one quantum does not penalise its level for minutes.
 
 Invariants
   - an item is in at most one level, and only between `offer` and `poll` or `remove`
@@ -45,16 +45,17 @@ def level_of(scheduled_ns: int) -> int:
 
 
 def weight_of(level: int) -> int:
-    """Return the level's share of time, relative to the last level's."""
+    """Return the level's share of time, relative to the share of the last level."""
     return 1 << (LEVELS - 1 - level)
 
 
 class _Level(msgspec.Struct, Generic[T]):
     #: The time charged to this level, including the time added when the level was re-entered.
     time_ns: int = 0
-    #: Entries are (time the item has run, order of arrival, item). Removed items stay until they reach the top.
+    #: Each entry has the time for which the item has run, the order of its arrival, and the item. Removed items stay
+    #: until they reach the top.
     heap: list[tuple[int, int, T]] = msgspec.field(default_factory=list)
-    #: Number of items in the level, not counting removed items that are still in the heap.
+    #: The number of items in the level, without removed items that are still in the heap.
     size: int = 0
 
 
@@ -63,7 +64,8 @@ class MultilevelPriorityQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._levels: list[_Level[T]] = [_Level() for _ in range(LEVELS)]
-        #: For each item, its level and order of arrival. The item of a heap entry that does not match was removed.
+        #: Maps each item to its level and the order of its arrival. If an entry of a heap does not match, its item was
+        #: removed.
         self._places: dict[T, tuple[int, int]] = {}
         self._arrivals = 0
 

@@ -1,7 +1,7 @@
 """The ready queue: a `MultilevelPriorityQueue` under a lock, with a blocking `take`.
 
-Urgent items (system queries such as SHOW QUERIES) are taken before all others. `offer_or_take` returns an item to its
-caller at once if it would be taken next. Thread-safe.
+Urgent items (system queries such as SHOW QUERIES) are taken before all others. If an item would be taken next,
+`offer_or_take` leaves it to its caller instead of adding it. Thread-safe.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReadyQueue(Generic[T]):
         """Return True if the item, which is not urgent, would be taken next. Otherwise, add it and wake one taker."""
         with self._lock:
             if not self._urgent and not len(self._queue):
-                return True  # as if offered and taken at once; the level's time catches up at the next offer
+                return True  # this counts as an offer and a take; the level's time is updated at the next offer
             self._queue.offer(item, scheduled_ns)
             if not self._urgent and self._queue.poll_only(item):
                 return True

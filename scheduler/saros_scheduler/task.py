@@ -13,7 +13,7 @@ import msgspec
 
 QueryId = NewType("QueryId", str)
 
-#: The future that a blocked driver waits for: resolved with None, by any thread, when the driver may continue.
+#: The future that a blocked driver waits for. Any thread may resolve it with None, when the driver may continue.
 Blocked = Future[None]
 
 
@@ -55,7 +55,10 @@ class Driver(Protocol):
 
 
 class QueryListener(Protocol):
-    """Notified once, when all drivers of a query are closed. Runs on a scheduler thread, so it must be quick."""
+    """An object that is notified once, when all drivers of a query are closed.
+
+    Runs on a scheduler thread, so it must be quick.
+    """
 
     def query_finished(self, query: QueryId) -> None:
         """Handle the end of a query whose drivers have all finished and are closed."""

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-#: Units of NumPy datetimes that Arrow does not have. Such times are converted to seconds.
+#: The units of NumPy datetimes that Arrow does not have. Times in such a unit are converted to seconds.
 _UNITS_TO_SECONDS = ("Y", "M", "W", "h", "m")
 
 
 class UnreadableValues(Exception):
-    """Values that cannot become one array: a single value, values of several types, or integers beyond 64 bits."""
+    """The values cannot become one array: a single value, values of several types, or integers beyond 64 bits."""
 
     code = 507
 
 
 class TooManyBytes(Exception):
-    """More text than an Arrow array can hold. The caller must write fewer rows at once."""
+    """There is more text than an Arrow array can hold. The caller must write fewer rows at once."""
 
     code = 2006
 
@@ -50,7 +50,10 @@ def arrow_array(values: object, what: str) -> pa.Array:
 
 
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
-    """Convert values to Arrow. The result is chunked if the values are chunked, as texts in pandas may be."""
+    """Convert values to Arrow.
+
+    If the values are chunked, the result is chunked, too; texts in pandas may be chunked.
+    """
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray):

@@ -24,7 +24,7 @@ class DeviceRows(msgspec.Struct, frozen=True):
 
 
 class RowsWritten(msgspec.Struct, frozen=True):
-    """The outcome of a write: for each device, all rows were written, or all were refused."""
+    """The outcome of a write. For each device, either all rows were written or all rows were refused."""
 
     points: int
     #: The status code and message of each refused device, keyed by the index of the device.

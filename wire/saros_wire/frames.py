@@ -5,8 +5,8 @@
 
         head_bytes u32 | body_bytes u32 | request u32 | kind u8 | call u8 | reserved u16 (0)
 
-A head is protobuf, or a few fixed bytes. A body is Arrow IPC or the bytes of a file, and is sent and received without
-being copied.
+A head is a protobuf message, or a few bytes with a fixed layout. A body is Arrow IPC or the bytes of a file, and is
+sent and received without being copied.
 
     client -> node                                     node -> client
     REQUEST  call, its head, its body                  REPLY   the answer to a request; ITEMs follow if `call` is MORE
@@ -16,9 +16,10 @@ being copied.
                                                        PONG    the answer to PING
 
 A client numbers its requests, and answers carry the number of their request. A node executes the requests of a
-connection one after the other, in the order of their arrival, and reads CANCEL, CREDIT and PING meanwhile. A client may
-pipeline requests, but the node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a CREDIT or CANCEL
-beyond the limit takes effect only after the requests before it were executed.
+connection one after the other, in the order of their arrival. While it executes one, it reads CANCEL, CREDIT and PING.
+A client may send more requests before the first is answered, but the node reads ahead only up to a limit
+(`QUEUED_REQUESTS`, `QUEUED_BYTES`). A CREDIT or CANCEL beyond the limit takes effect only after the requests before it
+were executed.
 
 Each request is answered by one REPLY or ERROR. A REPLY with MORE is followed by ITEMs and an END or ERROR. The node
 sends ITEMs as long as the bodies it has sent exceed the granted credit by less than `WINDOW_BYTES`, so the last ITEM
@@ -28,8 +29,8 @@ effect on a request that has ended. An ERROR of request 0 ends the connection.
 A request's head begins with a prefix (`encode_prefix`): the milliseconds for which a write may wait for other nodes
 (`NO_WAIT_LIMIT`: the limit of each step), and the token of the session (zeros: no session).
 
-The layouts of the header, of ERROR, and of the first five bytes of the preface are the same in all versions, so that a
-node can tell a client of another version why it is refused.
+All versions have the same layouts of the header, of ERROR, and of the first five bytes of the preface. So a node can
+refuse a client of another version with an error that gives the reason.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ VERSION = 7
 #: The first bytes of a connection.
 MAGIC = b"SAROS"
 PREFACE = MAGIC + bytes((VERSION, 0x0D, 0x0A))
-#: Bytes of items that a node sends without a CREDIT.
+#: The number of bytes of items that a node sends without a CREDIT.
 WINDOW_BYTES = 8 << 20
-#: Bytes of items after which a client sends a CREDIT.
+#: The number of bytes of items after which a client sends a CREDIT.
 CREDIT_BYTES = WINDOW_BYTES // 2
-#: Limits on the requests, and the bytes of all frames, that a node reads while it executes an earlier request.
+#: The maximum numbers of requests, and of bytes in all frames, that a node reads while it executes an earlier request.
 QUEUED_REQUESTS, QUEUED_BYTES = 64, 16 << 20
 HEAD_BYTES_MAX = 16 << 20
 BODY_BYTES_MAX = MESSAGE_BYTES_MAX
@@ -80,7 +81,7 @@ class Kind(IntEnum):
     PONG = 20
 
 
-#: The kinds, keyed by number. A lookup here is much faster than `Kind(number)`.
+#: The kinds, keyed by number. A look-up in this table is much faster than `Kind(number)`.
 _KINDS = {kind.value: kind for kind in Kind}
 #: The frames that a client sends.
 CLIENT_KINDS = frozenset((Kind.REQUEST, Kind.CANCEL, Kind.CREDIT, Kind.PING))

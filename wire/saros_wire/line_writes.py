@@ -8,7 +8,7 @@ import msgspec
 
 from saros_wire.problem_list import listed
 
-#: Units of the times in lines, in nanoseconds.
+#: The possible units of the times in lines, in nanoseconds.
 PRECISIONS_NS = {
     "ns": 1,
     "us": 1_000,
@@ -33,7 +33,7 @@ class LineWrite(msgspec.Struct, frozen=True):
 
 
 class LinesWritten(msgspec.Struct, frozen=True):
-    """The outcome of a write: the number of written points, and the problems of lines that were not written."""
+    """The outcome of a write: the number of points written, and the problem of each line that was not written."""
 
     points: int
     #: The first problems.

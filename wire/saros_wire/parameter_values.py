@@ -17,7 +17,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode_values(values: Sequence[object]) -> list[client_pb2.Value]:
-    """Encode Python values as parameters. Raises TypeError with the number of the first value without an encoding."""
+    """Encode Python values as parameters.
+
+    Raises TypeError, which states the number of the first value that cannot be encoded.
+    """
     return [_encode(value, number) for number, value in enumerate(values, 1)]
 
 
@@ -42,7 +45,7 @@ def _encode(value: object, number: int) -> client_pb2.Value:
             return client_pb2.Value(blob=bytes(value))
         case datetime() if value.tzinfo is not None and -_INT64 <= (instant := _nanoseconds(value)) < _INT64:
             return client_pb2.Value(instant_ns=instant)
-        case date():  # includes aware datetimes before 1677 and after 2262, with their offsets
+        case date():  # this includes datetimes with an offset that are before 1677 or after 2262
             return client_pb2.Value(local_time=value.isoformat())
         case _:
             raise TypeError(f"parameter {number} is a {type(value).__name__}, which has no SQL type")

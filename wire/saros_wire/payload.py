@@ -6,8 +6,8 @@ little-endian.
 
     sequence u64 | aligned u8 | 3 zeros | device_bytes u32 | device (UTF-8) | zeros up to a multiple of 8 | stream
 
-Apart from the values, the stream is the same for all inserts with the same columns and number of rows, so both sides
-cache what they derive from it.
+If two inserts have the same columns and the same number of rows, their streams differ only in the values. So both sides
+cache the data that they derive from the rest of a stream.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import struct
 
 import msgspec
 
-#: Limit on the size of a message in either direction: a batch of rows or of columns. The driver splits longer inserts.
+#: The maximum size of a message in either direction, which may contain a batch of rows or of columns. The driver splits
+#: longer inserts.
 MESSAGE_BYTES_MAX = 16 << 20
 _HEAD = struct.Struct("<QB3sI")
 _ZEROS = bytes(3)

@@ -8,8 +8,8 @@ import msgspec
 class ReadPoint(msgspec.Struct, frozen=True):
     """A handle to a snapshot of the data. `Connection.hold` makes it, and `execute` takes it as `at`.
 
-    A plain value: it may be pickled and used in other processes. The snapshot expires when nothing has read it for
-    `lease_s` seconds.
+    It is a plain value, which may be pickled and used in other processes. The snapshot expires when nothing has read it
+    for `lease_s` seconds.
     """
 
     name: str

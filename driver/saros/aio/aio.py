@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from saros_wire.read_point import ReadPoint
 
-#: Number of rows that iteration fetches at a time.
+#: The number of rows that iteration fetches at once.
 _ROWS = 1_000
 
 
@@ -110,7 +110,7 @@ class AsyncConnection:
         self._closed = False
 
     def __repr__(self) -> str:
-        """Return the target without its password, or that the connection is closed."""
+        """Return the target without its password, or state that the connection is closed."""
         return f"<saros.AsyncConnection: {'closed' if self._closed else self._target}>"
 
     @property
@@ -344,7 +344,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         await self.close()
 
     def _take_rows(self, count: int | None) -> list[Row]:
-        """Return the next `count` rows, or all rows for None, of the batch that is being fetched by rows."""
+        """Return the next `count` rows of the current batch, or all its remaining rows if `count` is None."""
         if self._begun is None:
             return []
         rows = list(islice(self._begun[1], count))

@@ -64,7 +64,7 @@ class FrameReader:
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         #: Received bytes of incomplete frames: `_buffer[_start:_end]`, or `_large[:_end]`.
         self._start = self._end = 0
-        #: The content of a frame that is too long for the buffer.
+        #: The content of the current frame, if it is too long for the buffer.
         self._large: memoryview | None = None
         self._header: Header | None = None
 
@@ -130,7 +130,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         self._frames: deque[Frame] = deque()
         #: The reason why the connection ended, or None while it is open.
         self._failure: CallFailed | None = None
-        #: Resolved when frames arrive, when everything was sent, or when the connection ends.
+        #: A future that is resolved when frames arrive, when everything was sent, or when the connection ends.
         self._waiter: asyncio.Future[None] | None = None
         self._sent_all = True
         self._received_at = 0.0
@@ -209,7 +209,8 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     async def receive(self, request: int, deadline: float | None) -> Frame:
         """Wait for the next frame of the answer to a request.
 
-        Raises CallFailed. If this raises an error whose fate is not ANSWERED, the connection cannot be used afterwards.
+        Raises CallFailed. If this raises an error whose `fate` is not ANSWERED, the connection cannot be used
+        afterwards.
         """
         silence = Silence(time.monotonic(), deadline)
         while not self._frames:
@@ -351,7 +352,7 @@ class AsyncStream:
         if not self._cancelled:
             self._cancelled = True
             self._connection.control(cancel_frame(self._request))
-        if not self._receiving:  # if a task is receiving, it drains the connection
+        if not self._receiving:  # if a task is receiving, that task receives the remaining frames
             self._receiving = True
             await self._drain()
 
@@ -431,7 +432,7 @@ class AsyncNetwork:
         return LoopEvent()
 
     def close(self) -> None:
-        """Close the idle connections now, and the other connections once their calls have returned them."""
+        """Close the idle connections now, and each other connection once its call has ended."""
         self._closed = True
         for idle in self._idle.values():
             _close_all(idle.close())

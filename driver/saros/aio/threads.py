@@ -39,8 +39,8 @@ class _Threads:
     def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: Threads that end calls. There are as many as for calls: ending a statement waits for the statement's current
-        #: step, and must not delay the end of another statement.
+        #: Threads that end calls. There are as many as for calls. The end of a statement waits for its current step,
+        #: and must not delay the end of another one.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
         self._closed = False
 
@@ -51,7 +51,7 @@ class _Threads:
     async def run_or_end(self, call: Callable[[], _R], end: Callable[[_R | None], None]) -> _R:
         """Run a call on a thread. If the task is cancelled, end the call, and wait until it has ended.
 
-        `end` is called with None while the call is running, and afterwards with its result.
+        `end` is called with None if the call is running, and with the call's result if it has returned.
         """
         begun = self._begin(call)
         waiting = asyncio.wrap_future(begun)
@@ -60,7 +60,7 @@ class _Threads:
         except asyncio.CancelledError:
             if not begun.cancel():
                 await self.end(partial(end, None))
-                with suppress(Exception):  # the call fails because we have cancelled it
+                with suppress(Exception):  # the call fails because it was cancelled here
                     await self.end(partial(end, await waiting))
             raise
 

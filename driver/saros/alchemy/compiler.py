@@ -3,9 +3,9 @@
     SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
 
 A statement reads one device. Its columns have no table name, and each column has a label. The dialect compares the
-labels with the result, which lacks the columns of series that do not exist. In ORDER BY, a label hides a series of the
-same name. So the label of an expression is never the name of a series of the table, and ORDER BY repeats expressions
-instead of referring to labels.
+labels with the columns of the result. If a series does not exist, the result has no column for it. In ORDER BY, a label
+hides a series of the same name. So an expression's label is never the name of a series of the table, and ORDER BY
+repeats the expression instead of the label.
 
 Constructs that the tree model cannot express raise CompileError, with an alternative, before anything is sent.
 """
@@ -105,7 +105,7 @@ def _regular(comparison: str) -> Any:
 
 
 def _is_of_time(column: Any) -> bool:
-    """Return whether an expression refers to no series, although perhaps to `time`."""
+    """Return whether an expression refers to no series; it may refer to `time`."""
     parts = list(visitors.iterate(column))
     columns = [part for part in parts if isinstance(part, ColumnClause)]
     known = all(not column.is_literal and column.name.lower() == TIME for column in columns)
@@ -128,7 +128,7 @@ class SarosCompiler(compiler.SQLCompiler):
     preparer: SarosPreparer
     #: The label of each selected column (None for literal SQL). The list is None unless the statement is a SELECT.
     labels: list[str | None] | None = None
-    #: True if the result has further columns after the selected ones.
+    #: True if the result has more columns, after the selected ones.
     has_more_columns = False
     _taken: set[str]
     #: The names of the series in the statement, or None until they are needed.
@@ -165,7 +165,7 @@ class SarosCompiler(compiler.SQLCompiler):
     ) -> str:
         """Write a column with a unique label. The label may differ from the column's key in the result."""
         if name is None and not isinstance(column, Label | ColumnClause | TextClause):
-            name = _truncated_label(fallback_label_name)  # without a label, -n would also match the result column of n
+            name = _truncated_label(fallback_label_name)  # without a label, -n would match the result's column n
         base: Any = super()
         text = str(
             base._label_select_column(
@@ -182,7 +182,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return f"{text.removesuffix(f' AS {self.preparer.quote(key)}')} AS {self.preparer.quote(label)}"
 
     def _label(self, select: Any, key: str, *, of_series: bool) -> str:
-        """Return the key, with a number if it is the label of another column or the name of another series."""
+        """Return the key. If it is another column's label or another series' name, append a number."""
         if self._series is None:
             self._series = _series_of(select)
         taken = self._taken if of_series else self._taken | self._series
@@ -192,7 +192,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return label
 
     def visit_label(self, label: Any, *args: Any, **kwargs: Any) -> str:
-        """Write the labelled expression, even where SQLAlchemy would refer to it by its label."""
+        """Write the labelled expression, even in places where SQLAlchemy would write only its label."""
         kwargs["render_label_as_label"] = None
         base: Any = super()
         return str(base.visit_label(label, *args, **kwargs))
@@ -208,7 +208,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return TIME if not column.is_literal and column.name.lower() == TIME else text
 
     def limit_clause(self, select: Any, **kw: Any) -> str:
-        """Write LIMIT and OFFSET, either of which may be absent."""
+        """Write LIMIT and OFFSET, if the statement has them."""
         text = ""
         if select._limit_clause is not None:
             text += "\n LIMIT " + self.process(select._limit_clause, **kw)
@@ -256,12 +256,15 @@ class SarosCompiler(compiler.SQLCompiler):
     visit_not_regexp_match_op_binary = _regular("NOT REGEXP")
 
     def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """Write IS NULL. Write IS TRUE and IS FALSE as =, which selects the same rows in WHERE."""
+        """Write IS NULL. Write IS TRUE and IS FALSE with `=`, since this selects the same rows in WHERE."""
         comparison = "IS" if isinstance(binary.right, Null) else "="
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """Write a division like Python's `/`: Saros divides integers to an integer, so cast them to DOUBLE."""
+        """Write a division that works like Python's `/`.
+
+        Saros divides integers to an integer, so cast them to DOUBLE.
+        """
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         whole = all(issubclass(side.type._type_affinity or object, Integer) for side in (binary.left, binary.right))
         return f"CAST({left} AS DOUBLE) / {right}" if whole else f"{left} / {right}"
@@ -312,7 +315,7 @@ class SarosCompiler(compiler.SQLCompiler):
 
 
 class SarosDDLCompiler(compiler.DDLCompiler):
-    """The compiler of DDL. It accepts literal SQL only, since tables are devices, which are created by writes."""
+    """The compiler of DDL. It accepts only literal SQL, since a table is a device, and writes create devices."""
 
     def process(self, obj: Any, **_: Any) -> str:
         """Compile DDL("..."). Raises CompileError for other constructs."""

@@ -6,8 +6,8 @@
 
 Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise.
 Columns of a SELECT are matched by position. A result always begins with the column `Time`, which is removed from the
-result. Columns of series that do not exist are missing in a result, which is an error. Results of text() are returned
-unchanged.
+result. If a series does not exist, its column is missing in the result. This raises an error. Results of text() are
+returned unchanged.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from saros.alchemy.compiler import SarosCompiler, SarosDDLCompiler, SarosPrepare
 from saros.alchemy.reflection import Reflection
 from saros.api.embedded import MEMORY
 
-#: Options of an address that are arguments of `saros.connect`, with the conversion from text.
+#: Maps each option of an address that is an argument of `saros.connect` to its conversion from text.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
 _TARGET = ("consistency", "tls", "partial_results")
-#: Codes that mean that the session has ended, or that its node cannot be reached.
+#: The codes of errors after which the session has ended or its node cannot be reached.
 _DISCONNECTED = frozenset({2014, 2016})
 _SEMANTIC_ERROR = 701
-#: Number of result columns that a message lists.
+#: The maximum number of result columns that a message lists.
 _NAMES_TOLD = 10
 
 
@@ -124,7 +124,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     supports_sequences = False
     postfetch_lastrowid = False
     insert_returning = False
-    #: The rows of an executemany are sent as one statement, so that they form a single write.
+    #: All rows of an executemany are sent as one statement, so that they form a single write.
     supports_multivalues_insert = True
     use_insertmanyvalues = True
     use_insertmanyvalues_wo_returning = True
@@ -217,7 +217,10 @@ class EmbeddedDialect(SarosDialect):
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        """Return the pool class. A temporary database has one connection, since another would open a new database."""
+        """Return the pool class.
+
+        A temporary database has only one connection, since a second connection would open another database.
+        """
         return pool.StaticPool if url.database == MEMORY else super().get_pool_class(url)
 
 

@@ -199,7 +199,8 @@ class BulkWriter:
         self._session = session
         self._owner = ForkGuard()
         self._callback = progress
-        #: Guards the fields below. It is notified when rows were added or sent, and when the writer closes.
+        #: Guards the fields below. Threads that wait for it are woken when rows were added or sent, and when the writer
+        #: closes.
         self._changed = threading.Condition()
         self._batch_rows = batch_rows
         self._queue = BulkQueue(batch_rows)
@@ -360,7 +361,7 @@ class BulkWriter:
                 self._changed.notify_all()
 
     def _next(self) -> list[Batch]:
-        """Wait for the next batches to send: one full batch, several small ones, or none once the writer is closed."""
+        """Wait for the next batches to send: one full batch or several small ones; none once the writer is closed."""
         batches: list[Batch] = []
         rows = 0
         with self._changed:
@@ -391,7 +392,9 @@ class BulkWriter:
         return BulkProgress(rows - failed_rows, points, failed_rows)
 
     def _write(self, inserts: Sequence[_Insert]) -> tuple[int, list[BulkFailure]]:
-        """Write inserts of one shape. Return the number of points, and the inserts that were refused individually.
+        """Write inserts of one shape.
+
+        Return the number of points written, and the inserts that were refused although the call succeeded.
 
         Raises if the whole call fails.
         """
@@ -409,7 +412,7 @@ class BulkWriter:
 
 
 class _Insert(msgspec.Struct, frozen=True):
-    """Rows of one device: parts of one shape, or a single part."""
+    """Rows of one device: either parts that all have the same shape, or a single part."""
 
     device: str
     parts: Sequence[_Part]
@@ -446,7 +449,7 @@ def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
-    """Yield the inserts of a batch in order. Neighbouring parts of the same shape become one insert."""
+    """Yield the inserts of a batch in order. Consecutive parts that have the same shape become one insert."""
     for shape, parts in groupby(cast("list[_Part]", batch.parts), attrgetter("shape")):
         together = list(parts)
         for some in [together] if shape is not None else [[part] for part in together]:
@@ -454,7 +457,7 @@ def _inserts(batch: Batch) -> Iterator[_Insert]:
 
 
 class DeviceInsert:
-    """An insert of rows of several devices, which has the calls and their outcomes."""
+    """An insert of rows of several devices: its calls and their outcomes."""
 
     def __init__(self, rows: DeviceRows) -> None:
         #: The rows of each call, in order.
@@ -479,7 +482,10 @@ class DeviceInsert:
 
 
 def device_insert(devices: Iterable[str], times: object, columns: object | None, aligned: bool | None) -> DeviceInsert:
-    """Return the insert of rows, with one device for each row. Raises as `Connection.insert` for wrong arguments."""
+    """Return the insert of rows, with one device for each row.
+
+    If an argument is wrong, raises the same errors as `Connection.insert`.
+    """
     return DeviceInsert(rows_by_device(devices, batch_of(*times_and_columns("", times, columns)), aligned))
 
 

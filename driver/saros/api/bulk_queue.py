@@ -3,8 +3,9 @@
     put -> waiting, by device, in order -> take: all waiting rows of one device -> being sent -> done
 
 A device is due when `batch_rows` of its rows are waiting. During a flush, and while the queue has `POINTS_MAX` points,
-every device is due, and the device that has waited longest comes first. At most one batch of a device is being sent, so
-that its rows arrive in order: of two rows with the same time, the later one wins.
+every device is due, and the device that has waited longest comes first. While a batch of a device is being sent, no
+other batch of this device is sent. So its rows arrive in order, which matters because the later of two rows with the
+same time wins.
 
 Pure and not thread-safe: `bulk.py` has the lock and the threads.
 """
@@ -15,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-#: Limit on the number of points in the queue. This many points take about 100 MB as Python rows, and 20 MB as columns.
+#: The maximum number of points in the queue. This many points take about 100 MB as Python rows, and 20 MB as columns.
 POINTS_MAX = 2_000_000
 
 
@@ -51,7 +52,7 @@ class BulkQueue:
         self._waiting: dict[str, Batch] = {}
         self._due: dict[str, None] = {}
         self._sent: set[str] = set()
-        #: Number of points that are waiting or being sent.
+        #: The number of points that are waiting or being sent.
         self._points = 0
         #: Number of flushes in progress.
         self._flushes = 0
@@ -72,7 +73,7 @@ class BulkQueue:
         return bool(self._due or self._flushes or self.is_full)
 
     def begin_flush(self) -> None:
-        """Make every device due until `end_flush` has been called as often as this method."""
+        """Make every device due until each call of this method was followed by a call of `end_flush`."""
         self._flushes += 1
 
     def end_flush(self) -> None:

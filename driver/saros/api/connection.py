@@ -1,7 +1,7 @@
 """Connections: `connect` opens a database, and a `Connection` is one session on it.
 
 Connections of one process to the same folder share one node, which closes with the last of them. The effect of a
-statement is durable when the call returns, to the degree that the folder's option `durability` sets. There are no
+statement is durable when the call returns; the folder's option `durability` sets what durable means. There are no
 transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
 Threads may share a connection. A cursor is for one thread at a time. `Cursor.cancel` may be called from any thread.
@@ -188,7 +188,7 @@ class Connection:
         self._closed = False
 
     def __repr__(self) -> str:
-        """Return the target without its password, or that the connection is closed."""
+        """Return the target without its password, or state that the connection is closed."""
         return f"<saros.Connection: {'closed' if self._closed else self._target}>"
 
     def cursor(self) -> Cursor:
@@ -221,8 +221,9 @@ class Connection:
             point = connection.hold()
             connection.execute("select count(*) from root.plant.**", at=point)
 
-        Other connections and processes may use it, too. Later writes and deletions are not visible in it; dropped
-        series are gone. The node keeps the snapshot until nothing has read it for `lease_s` seconds, or until `let_go`.
+        Other connections and processes may use it, too. Later writes and deletions are not visible in it, but series
+        that are dropped later are missing. The node keeps the snapshot until nothing has read it for `lease_s` seconds,
+        or until `let_go`.
 
         name  a name for the snapshot: the first call with a name takes it, later calls return the same snapshot
         like  a read point; the new snapshot is taken at the same node
@@ -263,8 +264,8 @@ class Connection:
         object with Arrow's PyCapsule interface.
 
         Missing series are created with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
-        DataFrame) are absent points, and columns with nulls only are ignored; NaN in a NumPy array is a value. Of two
-        rows with the same time, the later one wins.
+        DataFrame) are absent points. A column in which all values are null is ignored. NaN in a NumPy array is a value.
+        Of two rows with the same time, the later one wins.
 
         Rows of several devices are written in as few calls as possible, which costs much less than one call for each
         device. If the rows of some devices are refused, all others are written, and BulkError lists the refused rows.

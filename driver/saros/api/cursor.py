@@ -1,8 +1,8 @@
 """Cursors: execute a statement, and fetch its result by rows or by columns.
 
 Results arrive as Arrow record batches, and become Python tuples batch by batch as they are fetched. `fetch_arrow`,
-`fetch_pandas` and the like return all remaining rows. `fetch_batches` and the Arrow stream return them batch by batch.
-The remaining rows begin after the last row that was fetched, even in the middle of a batch.
+`fetch_pandas` and similar methods return all remaining rows. `fetch_batches` and the Arrow stream return them batch by
+batch. The remaining rows begin after the last row that was fetched, even if this row is in the middle of a batch.
 
 The preview of a notebook reads ahead, and keeps the batches for the methods that fetch. An error that ends the result
 is kept as well: every later fetch raises it, because rows are missing.
@@ -155,7 +155,7 @@ class Cursor(CursorState["Outcome"]):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the remaining rows as a stream of Arrow batches (Arrow's PyCapsule interface).
 
-        This lets `polars.DataFrame(cursor)` and `duckdb.sql("from cursor")` read a cursor, once.
+        With this method, `polars.DataFrame(cursor)` and `duckdb.sql("from cursor")` can read a cursor once.
 
         requested_schema  a capsule with the schema to cast to; the columns must have the same names
         """
@@ -258,7 +258,7 @@ class Cursor(CursorState["Outcome"]):
             for batch in self._batches(outcome):
                 yield from self._rows_of(batch)
         except KeyboardInterrupt:
-            self._finish()  # rows of this batch are lost, so no later rows may be returned
+            self._finish()  # some rows of this batch are lost, so no later rows may be returned
             raise
         except Error as error:
             self._rows, self._failed = None, error

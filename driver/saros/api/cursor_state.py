@@ -1,4 +1,4 @@
-"""The part of cursors that `Cursor`, whose threads wait, and `AsyncCursor`, whose tasks wait, have in common."""
+"""The part that `Cursor`, whose calls block a thread, and `AsyncCursor`, whose calls are awaited, have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 #: (name, type name, None, None, None, None, nullable), as PEP 249 defines it.
 Description = tuple[str, str, None, None, None, None, bool]
 _O = TypeVar("_O", bound="Described")
-#: Number of columns that a `repr` lists.
+#: The maximum number of columns that a `repr` lists.
 _COLUMNS_SHOWN = 5
 
 
@@ -41,7 +41,7 @@ class CursorState(Generic[_O]):
         self._outcome: _O | None = None
         #: The number of points that `executemany` has written for all rows but the last one.
         self._count_before = 0
-        #: The batch that is being fetched by rows, and its remaining rows.
+        #: The batch whose rows are being fetched, and the rows of it that remain.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
         #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`. So at least
