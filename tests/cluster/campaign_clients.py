@@ -4,11 +4,11 @@
     RegisterClient  writes, deletes and reads a few points that others use too: registers
     ReplicaReader   reads the registers weakly, at one node after another, by connections that use no other node
 
-Every written value is unique: it is `process << 40 | number`. After a failed call, most clients keep their connection,
-as application programs do. A `ReplicaReader` instead opens a new connection with a new session, since a restarted node
-need not show points that it showed before it was killed. Every ten seconds a new period begins, in which clients use
-new registers. A client uses a register with deletions only a limited number of times, so that the register's history is
-short enough to be checked.
+Every written value is unique: it is `process << 40 | number`. Like application programs, most clients keep their
+connection after a failed call. A `ReplicaReader` opens a new connection with a new session: a node that was killed and
+restarted may lack points that it returned earlier. A register is a point that clients write and read repeatedly. A new
+period begins every ten seconds, and clients use new registers in it. If a register's point may be deleted, a client
+uses the register only a limited number of times. This keeps the register's history short enough to be checked.
 
 A client's `step` makes one call. A client gets its connections, clock and random numbers as arguments. Only one thread
 at a time may use a client.
@@ -36,14 +36,14 @@ POINTS = 20
 _BATCHES_PER_SLICE = 40
 _LANE_SLICES = 1_000
 _VALUE_SHIFT = 40
-#: The number of slices between successive registers, chosen so that the registers belong to several groups.
+#: The number of slices over which registers are spread, chosen so that they belong to several groups.
 _REGISTER_SLICES = 10
 _PERIOD_NS = 10_000_000_000
 #: The number of registers in a period. Clients also delete the points of every fourth register.
 REGISTERS = 24
 _REGISTER_DEVICES = 3
-#: Statements that create the series as INT64 before the clients begin. Otherwise the first write would create them as
-#: DOUBLE.
+#: Statements that create the series as INT64 before the clients begin. Without them, the first write would create each
+#: series as DOUBLE.
 SCHEMA = tuple(f"create timeseries root.r{device}.d.v int64" for device in range(_REGISTER_DEVICES))
 _DELETES_EVERY = 4
 
@@ -66,13 +66,13 @@ def register_series(number: int) -> str:
 
 
 def register(number: int, period: int) -> Register:
-    """Return a register of a period."""
+    """Return the register with this number in a period."""
     slice_ = period * _REGISTER_SLICES + number % _REGISTER_SLICES
     return register_series(number), slice_ * SLICE + number
 
 
 def has_deletions(number: int) -> bool:
-    """Return whether clients delete a register."""
+    """Return whether clients may delete the point of a register."""
     return number % _DELETES_EVERY == 0
 
 
@@ -82,7 +82,7 @@ class Session:
 
     name: str
     connect: Connect
-    #: Whether the connection is kept after a failed call.
+    #: Whether the client keeps the connection after a failed call.
     stays: bool
     lives: int = 0
     calls: int = 0
@@ -94,7 +94,7 @@ class Session:
         return f"{self.name}.{self.lives}", self.calls
 
     def open(self) -> Database:
-        """Return the connection, opened if necessary. Raises saros.Error."""
+        """Return the connection; open it if necessary. Raises saros.Error."""
         if self.database is None:
             self.database = self.connect()
         return self.database
@@ -137,7 +137,7 @@ class Client:
         return self.process << _VALUE_SHIFT | self._written
 
     def _call(self, session: Session, ask: Callable[[Database], Any], *, changes: bool) -> Answer:
-        """Make one call, and record its error, if any."""
+        """Make one call; if it fails, record its error."""
         invoked_ns = self._clock()
         try:
             database = session.open()
@@ -280,15 +280,15 @@ class _Budget:
         return self.touched[number] <= self.per_register
 
     def spend(self, number: int) -> None:
-        """Forbid further use of the register in this period.
+        """Forbid the client to use the register again in this period.
 
-        Operations with unknown outcomes make it expensive to check the register's history.
+        An operation with an unknown outcome makes it expensive to check the register's history.
         """
         self.touched[number] = self.per_register
 
 
 class RegisterClient(Client):
-    """A client of registers.
+    """A client that writes, deletes and reads registers.
 
     `consistency` is the consistency of its connections; `clients` is the number of clients that share the registers.
     """
@@ -324,7 +324,7 @@ class RegisterClient(Client):
         return outcome
 
     def read_all(self) -> bool:
-        """Read all registers of this and the previous period once; return whether all could be read."""
+        """Read each register of this period and of the previous one; return whether every read succeeded."""
         period = self._clock() // _PERIOD_NS
         outcomes = [self._read(n, p) for p in (period - 1, period) for n in range(REGISTERS)]
         return all(outcome is Outcome.OK for outcome in outcomes)
@@ -353,7 +353,10 @@ class RegisterClient(Client):
 
 
 class ReplicaReader(Client):
-    """A client that reads registers from the replica on one node. `connects` has a connector for each node."""
+    """A client that reads registers from the replica on one node.
+
+    `connects` has a function for each node that connects to it.
+    """
 
     def __init__(
         self, process: int, connects: Sequence[Connect], ledger: Ledger, clock: Clock, rng: random.Random
@@ -374,7 +377,7 @@ class ReplicaReader(Client):
 
 
 def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) -> Connect:
-    """Return a connector to any node that answers."""
+    """Return a function that connects to any node that answers."""
     target = f"saros://{','.join(addresses)}"
 
     def connect() -> Database:
@@ -384,7 +387,7 @@ def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) ->
 
 
 def to_replica(address: str) -> Connect:
-    """Return a connector to one node, which answers from its own replicas; the driver uses no other node.
+    """Return a function that connects to one node only. This node answers from its own replicas.
 
     By default, the driver discovers the other nodes and spreads weak reads over all of them.
     """

@@ -1,4 +1,4 @@
-"""The verdict of a campaign: the clients' ledgers compared with the content of the cluster.
+"""The verdict of a campaign: compares the clients' ledgers with the content of the cluster.
 
     ledgers ──> Evidence ──> points by series, each ok | unknown | fail
                     └──────> operations on registers ──> history.py
@@ -9,8 +9,8 @@
     torn       only some points of a batch are there, although a batch of one slice is atomic
     diverged   two replicas differ, although nothing was written for a long time
 
-Points are read and compared while no client writes. The module's only input or output is reading ledgers. Only one
-thread at a time may use it.
+Points are read and compared while no client writes. The module reads ledgers, and does no other input or output. Only
+one thread at a time may use it.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from cluster.ledger import Batch, LedgerReader
 from saros_wire.status import ErrorClass, status_of
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
-#: Errors of these classes mean that the cluster has a bug, since all statements of the clients are correct.
+#: Classes of errors that mean that the cluster has a bug, since all statements of the clients are correct.
 _BUGS = (ErrorClass.INTERNAL, ErrorClass.PROGRAMMING, ErrorClass.DATA, ErrorClass.INTEGRITY, ErrorClass.NOT_SUPPORTED)
-#: CLOSED: the node has forgotten the client's session, which is not a bug.
+#: CLOSED means that the node has forgotten the client's session. That is not a bug.
 _NO_BUGS = frozenset({2014})
 LEDGER_SUFFIX = ".ledger"
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The points that clients asked to write to one series, sorted by time."""
+    """The points of one series that clients have sent, sorted by time."""
 
     times: Integers
     values: Integers
-    #: For each point, the index of its batch in `batches`.
+    #: The index in `batches` of each point's batch.
     batch: Integers
     batches: tuple[Batch, ...]
 
@@ -66,7 +66,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The points of a series that a reader found."""
+    """The points that a reader found in a series."""
 
     times: Integers
     values: Integers
@@ -100,7 +100,7 @@ class Evidence:
         return Counter(code for reader in self._readers.values() for code, _ in reader.refusals)
 
     def points(self) -> dict[str, Points]:
-        """Return the requested writes by series."""
+        """Return the points that clients have sent, by series."""
         by_series: defaultdict[str, list[Batch]] = defaultdict(list)
         for batch in self.batches:
             by_series[batch.series].append(batch)
@@ -129,7 +129,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """Return the violations in `found`, which are the points of a series according to one reader."""
+    """Return the violations in `found`, the points that one reader found in a series."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]
@@ -155,7 +155,10 @@ def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -
 
 
 def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
-    """Return a violation if some batches are only partly missing. `compare` reports each missing point as well."""
+    """Return a violation if a part of some batch is missing and another part is there.
+
+    `missing` excludes acknowledged points, which `compare` reports as lost.
+    """
     count = np.bincount(points.batch[missing], minlength=len(points.batches))
     torn = [b for b, n in zip(points.batches, count.tolist(), strict=True) if 0 < n < len(b.times)]
     if not torn:
@@ -167,7 +170,7 @@ def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[n
 def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
     """Return violations for replicas that differ from the first one.
 
-    `found` maps the name of each replica to the series of that replica.
+    `found` maps the name of each replica to the series that were read from it.
     """
     (first, reference), *others = found.items()
     violations = []
@@ -185,7 +188,7 @@ def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
 class Whole:
     """Records consecutive strong reads of all points, and checks them with `set_full`.
 
-    The elements of the set are the batches whose points were all found.
+    The set contains each batch whose points were all found.
     """
 
     def __init__(self) -> None:

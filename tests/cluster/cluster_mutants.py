@@ -49,7 +49,7 @@ def acknowledges_what_is_in_its_own_log(plant: Plant):
 
 @mutant
 def acknowledges_whatever_came_of_it(plant: Plant):
-    """A proposal is acknowledged even if its write was refused, or if the entry at its index is another leader's."""
+    """A proposal is acknowledged even if its write was refused, or if another leader wrote the entry at its index."""
     plant(host_module, "_answer", lambda future, outcome: future.set_result(None))
 
 
@@ -105,7 +105,7 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 
 @mutant
 def judges_again_what_it_replays(plant: Plant):
-    """A replayed entry is validated again, against the current requests and series of the replica."""
+    """When an entry is replayed, it is validated again, although the replica may now have other requests and series."""
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)

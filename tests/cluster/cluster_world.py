@@ -14,7 +14,8 @@ slow disks; clocks that are wrong or jump. In some worlds whose cluster grows (s
 after a node has taken a step of a cluster change, and the messages that announce steps arrive late.
 
 After the faults have ended, every cluster change must end, every group must accept a write, all replicas must be equal,
-and no node may have anything left over. The story is a list of the last events of a run, for the message of a failure.
+and no node may keep data, queries or calls that should have ended. If a run fails, the message contains its story,
+which is the list of its last events.
 """
 
 from __future__ import annotations
@@ -71,16 +72,16 @@ SECOND = 1_000_000_000
 #: Ticks of a partition.
 INTERVAL = 100
 SLOTS = 16
-#: After healing, every group must accept a write within this time.
+#: After the faults have ended, every group must accept a write within this time.
 LIVELY_SECONDS = 40
-#: After healing, all changes must end within this time. It includes the three seconds after which the source of a move
-#: releases the slots.
+#: After the faults have ended, all changes must end within this time. It includes the three seconds after which the
+#: source of a move releases the slots.
 CHANGES_SECONDS = 120
-#: Three numbers: the fraction of growing worlds that are beset; the probability, in these worlds, that a step of a
-#: change is followed by a fault of the node; and the time within which that fault occurs.
+#: A growing world is beset if faults also occur just after steps of a change. Three numbers: the fraction of growing
+#: worlds that are beset; the probability that a node has a fault after a step; the time within which this fault occurs.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
-#: In a world, virtual time passes only while threads wait. The processor clocks of threads count this multiple of the
-#: waiting time, so that throttled flushes pause.
+#: In a world, virtual time passes only while threads wait. The processor clock of a thread counts this multiple of the
+#: waiting time. This makes throttled flushes pause.
 _WORK_FACTOR = 20
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
@@ -88,7 +89,10 @@ _STORY = int(os.environ.get("STORY", "60"))
 
 
 class WorldClock:
-    """A node's clocks. The wall clock may jump; the monotonic one only runs slightly too fast or too slow."""
+    """A node's clocks.
+
+    The wall clock may jump. The monotonic clock never jumps, but runs slightly too fast or too slow.
+    """
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -185,7 +189,7 @@ class Member:
         self.disk = disk
 
     def stop(self) -> None:
-        """Stop the node in an orderly way, and wait until the node is down."""
+        """Stop the node in an orderly way, and wait until it is down."""
         life = self.life
         assert life is not None
         assert life.node is not None
@@ -207,7 +211,7 @@ class Member:
 
 @contextmanager
 def _on_one_core() -> Iterator[None]:
-    """Pin the process to one core: only one thread runs at a time, and switching threads is fastest on one core."""
+    """Pin the process to one core: only one thread runs at a time, and it is fastest to switch threads on one core."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -223,7 +227,8 @@ def _on_one_core() -> Iterator[None]:
 def _warm_up() -> None:
     """Compile the kernels before a world runs.
 
-    Compilation takes locks, so the first world of a process would otherwise be scheduled differently from later ones.
+    The compiler takes locks. Without this call, the first world of a process would be scheduled differently from later
+    worlds.
     """
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -269,7 +274,7 @@ class World:
             migration_cpu_percent=(1, 10, 0)[seed // 2 % 3],
         )
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
-        #: A crashed node restarts within this time; a node that is absent for long needs snapshots.
+        #: The longest time until a crashed node restarts. A node that was absent for long needs snapshots.
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
         if self.voters is not None:
             self.absence_ns = self.voters.absence_ns
@@ -278,11 +283,11 @@ class World:
         self.registers = Registers(self)
         self.members = {id_: Member(self, id_) for id_ in self.ids}
         self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
-        #: The longest time between two faults. With frequent faults, clients make little progress.
+        #: The longest time between two faults. If faults are frequent, clients make little progress.
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Members that the main thread will kill at the point that they have reached.
+        #: Members that the main thread will kill, each at the point that it has reached.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
         #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
@@ -291,12 +296,12 @@ class World:
         self.timestamps: Sequence[int] = TIMES
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
-        #: A separate generator for the faults of `beset`, so that worlds without these faults draw the same random
-        #: numbers.
+        #: The generator for the faults of `beset`. Since it is a separate one, these faults do not change the world's
+        #: other random numbers.
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # longer than usual: changes also need time without faults
+            self.peace_ns = 8 * SECOND  # longer than usual, since changes also need time without faults
         self.operator = Operator(self) if growing else None
         #: The last topology that the operator saw.
         self.last_topology = self.first_topology()
@@ -306,7 +311,10 @@ class World:
         """Return the module attributes to replace while the world runs, with their values."""
 
         def numbered(thing: object) -> int:
-            """Return a hash for elements of sets, so that their order does not depend on addresses."""
+            """Return a hash that does not depend on addresses, for the elements of sets.
+
+            It makes the order of the sets reproducible.
+            """
             if "number_in_world" not in thing.__dict__:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
@@ -463,7 +471,7 @@ class World:
         getattr(self, f"_{kind}")(member)
 
     def beset(self, member: Member) -> None:
-        """With some probability, schedule a fault of a member that has taken a step of a change."""
+        """If a member has taken a step of a change, schedule a fault of that member, with some probability."""
 
         def befall() -> None:
             if not self.healed:
@@ -597,7 +605,10 @@ class World:
                 host.transfer(group, to)
 
     def _compact(self, member: Member) -> None:
-        """Flush and truncate the logs of one node or of all running nodes, so that absent nodes need to fetch files."""
+        """Flush one node or all running nodes, and truncate their logs.
+
+        A node that was absent must then fetch files.
+        """
         for each in [member] if self.random.random() < 0.5 else list(self.members.values()):
             if each.is_up:
                 assert each.life is not None
@@ -627,7 +638,7 @@ class World:
             self.operator.stopping = True
 
     def settle(self) -> None:
-        """Wait until clients end, every group accepts a write, replicas are equal, and nothing is left over."""
+        """Wait until clients have ended, every group accepts a write, replicas are equal, and nothing is left over."""
         until = self.threads.now_ns + LIVELY_SECONDS * SECOND
         waits = [
             ("a node does not come up", lambda: all(member.is_up for member in self.members.values())),
@@ -661,7 +672,10 @@ class World:
         self.note("the voters are as they should be")
 
     def _see_changes_through(self, operator: Operator) -> None:
-        """Wait until every change ends and the removed nodes have dropped their groups; then shut those nodes down."""
+        """Wait until every change has ended and the removed nodes have dropped their groups.
+
+        Then shut the removed nodes down.
+        """
         until = self.threads.now_ns + CHANGES_SECONDS * SECOND
         self._await("a change does not end", lambda: operator.done, until)
         gone = [member for id_, member in self.members.items() if id_ not in self.ids]

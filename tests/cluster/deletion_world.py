@@ -4,9 +4,9 @@
                                   writes there again; it gives up soon and asks another node, while a fault keeps the
                                   first one waiting
 
-In half of the worlds, points are deleted: late attempts of a deletion meet points that were written after another
-attempt had been answered. In the other worlds, series are dropped: the coordinator of the drop does not reach the group
-that has the points, and a client writes to the series through another node, which has not learned of the drop.
+In half of the worlds, points are deleted: when a late attempt of a deletion arrives, there are points that were written
+after the answer to another attempt. In the other worlds, series are dropped: the coordinator of the drop does not reach
+the group that has the points. Then a client writes to the series through another node, to which the drop is not known.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ _NODES = 5
 #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: The number of new partitions to which a client writes a point before it deletes points, and before it drops a series.
+#: Two numbers of new partitions to each of which a client writes a point: before it deletes points, and before it drops
+#: a series.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
-#: The time after which all nodes have learned of a write.
+#: The time after which every node knows of a write.
 _KNOWN_SECONDS = 1.2
 #: The time within which a drop begins.
 _BEGUN_SECONDS = 0.1
-#: Four numbers: the fraction of deletions and drops with a fault; the fault's longest delay; its shortest and its
-#: longest duration.
+#: Four numbers: the fraction of deletions and drops during which a fault occurs; the longest delay of the fault; its
+#: shortest and its longest duration.
 _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
 class _Client(Client):
-    """A client that deletes or drops points just after writing them, and then writes there again."""
+    """A client that deletes or drops points just after it has written them, and then writes in the same place again."""
 
     world: DeletionWorld
 
@@ -50,7 +51,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that the client asks. If this is empty, the client asks all nodes.
+        #: The nodes that the client asks. If this is empty, the client may ask any node.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -123,13 +124,13 @@ class DeletionWorld(DirectedWorld):
         self._slices = 0
         self.clients = [_Client(self, number) for number in range(1, 2 if self._drops else 4)]
         self._begun = False
-        #: The nodes whose current request meets a fault; at most one.
+        #: The nodes that have a fault during their current request; at most one.
         self._hindered: set[NodeId] = set()
         #: The device and slice of the points that a client is about to drop.
         self._at = DEVICES[0], 0
 
     def next_window(self) -> TimeRange:
-        """Return the time range of partitions that no client has used."""
+        """Return the time range of some partitions that no client has used."""
         first = self._slices
         self._slices += _DROPPED if self._drops else _DELETED
         return TimeRange(first * INTERVAL, self._slices * INTERVAL)
@@ -140,7 +141,7 @@ class DeletionWorld(DirectedWorld):
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """Read all points, and then make the checks of `World.settle`."""
+        """Read all points, and then check the same as `World.settle`."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()
@@ -158,11 +159,11 @@ class DeletionWorld(DirectedWorld):
         return [id_ for id_ in self.ids if id_ not in self._hindered | self.network.uninformed]
 
     def expect_drop(self, device: str, slice_: int) -> None:
-        """Remember that a client is about to drop a series with points in a slice."""
+        """Remember that a client is about to drop a series that has points in a slice."""
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """With some probability, cause a fault of a node that receives a request to delete points or drop series."""
+        """A node gets a request to delete points or drop series: with some probability, cause a fault of that node."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:
@@ -181,7 +182,7 @@ class DeletionWorld(DirectedWorld):
         self.threads.pause(life, self.threads.now_ns + ns)
 
     def _hush(self, node: NodeId) -> None:
-        """Lose all messages from a node to other nodes, but none of the messages to that node."""
+        """Lose every message that a node sends to another node, but none of the messages that it receives."""
         self._end_later()
         self.suffer("one-way cut", f"node {node} is not heard")
         self.network.cuts |= {(node, other) for other in self.ids if other != node}

@@ -1,4 +1,4 @@
-"""A simulated cluster with one chosen fault: the events of `befall` are its only faults.
+"""A simulated cluster with one chosen fault, which the method `befall` causes.
 
     nodes start -> `befall` -> healing -> the checks of `World.settle`      clients write and read all the time
 
@@ -23,20 +23,20 @@ from saros_storage.base.write_request import UNNUMBERED
 
 DATABASE = "root.meter"
 DEVICE = f"{DATABASE}.d"
-#: The number of slices, so large that each group can be expected to own at least one.
+#: The number of slices, which is so large that each group probably owns at least one.
 _SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
 
 
 class DirectedWorld(World):
-    """The base class of worlds with one chosen fault. The number of nodes is chosen from `nodes`."""
+    """The base class of worlds with one chosen fault. The seed chooses the number of nodes from `nodes`."""
 
     def __init__(
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
     ) -> None:
         super().__init__(seed, places=places, nodes=nodes)
-        #: The number of replicas of each group. None as argument means one on each node.
+        #: The number of replicas of each group. If the argument is None, each node has one.
         self.replicas = len(self.ids) if replicas is None else replicas
         self.last_topology = self.first_topology()
         self._writes = 0
@@ -59,7 +59,7 @@ class DirectedWorld(World):
         self.settle()
 
     def be_envied(self, member: Member) -> None:
-        """Do nothing: unlike in `World`, the member does not crash."""
+        """Do nothing. In `World`, the member would crash."""
 
     def _are_up(self) -> bool:
         return all(member.is_up for member in self.members.values())
@@ -75,7 +75,7 @@ class DirectedWorld(World):
         return {id_: member.life for id_, member in self.members.items() if member.is_up and member.life is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:
-        """Return the leader of each group; if a group has several leaders, the leader of the latest term."""
+        """Return the leader of each group; if a group has several leaders, return the one with the latest term."""
         found: dict[GroupId, tuple[int, NodeId]] = {}
         for node, life in self.up().items():
             for group, status in life.host.statuses().items():
@@ -84,14 +84,14 @@ class DirectedWorld(World):
         return {group: node for group, (_, node) in found.items()}
 
     def topology(self) -> Topology:
-        """Return the topology on the node with the newest state of the meta group."""
+        """Return the topology of the node that has the newest state of the meta group."""
         databases = [life.node.database for life in self.up().values() if life.node is not None]
         return max(databases, key=lambda database: database._parts.schema.version).routing.topology
 
     # ------------------------------------------------------------------ asking
 
     def write_through(self, node: NodeId) -> int:
-        """Write to every group through a node; return the duration. Raises one of PASSING."""
+        """Write to every group through a node; return how long this took. Raises one of PASSING."""
         began = self.threads.now_ns
         self._writes += 1
         number, times = self._writes, sorted(self.times().values())
@@ -99,7 +99,7 @@ class DirectedWorld(World):
         return self.threads.now_ns - began
 
     def times(self) -> dict[GroupId, int]:
-        """Return for each group a timestamp whose points belong to the group."""
+        """Return a timestamp for each group, such that points at this time belong to the group."""
         table = self.topology().table
         return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 
@@ -126,7 +126,7 @@ class DirectedWorld(World):
             turn += 1
 
     def tell(self, step: GrowthCommand, node: NodeId) -> None:
-        """Have a node take a step of the topology, with retries until it succeeds."""
+        """Ask a node to take a step of the topology, and repeat this until it succeeds."""
         until = self.threads.now_ns + START_NS
         while True:
             try:

@@ -1,6 +1,7 @@
 """Histories of registers as files, checked by porcupine: a checker in Go that shares no code with `history`.
 
-A file contains one history, as a JSON object for each operation that must be linearizable and may have had an effect:
+A file contains one history. It has a JSON object for each operation that must be linearizable and may have had an
+effect:
 
     {"client": 1, "operation": "write", "register": "root.r.d.v 5", "value": 7, "call": 1000, "return": 2000}
 
@@ -26,7 +27,7 @@ SUFFIX = ".history"
 
 
 class PorcupineUnavailable(Exception):
-    """Go is not installed, or cannot build the program."""
+    """Raised if Go is not installed, or cannot build the program."""
 
 
 def export(history: Iterable[Operation], path: Path) -> None:
@@ -70,7 +71,7 @@ def build() -> Path:
 
 
 def complaints(paths: Iterable[Path]) -> list[str]:
-    """Check files; return a line for each register that is not linearizable, or could not be decided in time.
+    """Check files; return a line for each register whose history is not linearizable, or was not decided in time.
 
     Raises PorcupineUnavailable.
     """
@@ -78,7 +79,7 @@ def complaints(paths: Iterable[Path]) -> list[str]:
 
 
 def verdict(folder: Path) -> tuple[str, bool]:
-    """Check all files of a folder; return the result as text, and True if no history is wrong."""
+    """Check all files of a folder; return the result as text, and whether every history is linearizable."""
     try:
         checked = _checked(sorted(folder.glob(f"*{SUFFIX}")))
     except PorcupineUnavailable as error:

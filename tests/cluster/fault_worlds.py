@@ -26,7 +26,7 @@ from saros_cluster.topology.topology import META, NodeState
 from saros_storage.base.write_request import UNNUMBERED
 from saros_storage.schema import SetTtl
 
-#: An unobstructed change of the topology must end within this time.
+#: The time within which a change of the topology must end if no fault delays it.
 _CHANGE_NS = 120 * SECOND
 #: Duration of a fault.
 _FAULT_NS = 15 * SECOND
@@ -72,7 +72,7 @@ class OneWayCutWorld(_ChangingWorld):
         self.await_change()
 
     def _ends(self) -> tuple[NodeId, NodeId]:
-        """Return two nodes, the first of which shall not hear the second.
+        """Return two nodes; the link from the second to the first shall be cut.
 
         In half of the worlds, the second is the meta leader.
         """
@@ -82,7 +82,10 @@ class OneWayCutWorld(_ChangingWorld):
 
 
 class ClockWorld(_ChangingWorld):
-    """A world in which a node's wall clock jumps. Its points are 50 minutes old, and their TTL is 90 minutes."""
+    """A world in which a node's wall clock jumps.
+
+    Its points are 50 minutes old, and expire when they are 90 minutes old.
+    """
 
     _AGES_MS = tuple(range(3_000_000, 3_003_200, 100))
     _TTL_MS = 5_400_000
@@ -113,7 +116,7 @@ class ClockWorld(_ChangingWorld):
         self.keep_writing(3 * SECOND)
 
     def _ask(self, node: NodeId, work: Callable[[Life], object]):
-        """Ask a node, with retries, and return its reply."""
+        """Ask a node until it answers, and return its reply."""
         until = self.threads.now_ns + START_NS
         while True:
             try:
@@ -185,7 +188,10 @@ class FullJoinerWorld(_ChangingWorld):
 
 
 class LostRackWorld(DirectedWorld):
-    """A world in which a rack is down for a while. Nodes 1 and 2 are in one rack, nodes 3 to 5 in the other."""
+    """A world in which a rack is down for a while.
+
+    Nodes 1 and 2 are in this rack, and nodes 3 to 5 are in another one.
+    """
 
     _RACKS = ("a", "a", "b", "b", "b")
 
@@ -229,9 +235,9 @@ class LostRackWorld(DirectedWorld):
             self._rise(member)
 
     def _check_group(self, node: NodeId, group: GroupId, time: int) -> None:
-        """Check that a group with a quorum accepts a write, and that a group without a quorum reports a missing leader.
+        """Check that groups with a quorum accept writes, and that groups without one report that they have no leader.
 
-        The outcome may be unknown if the last attempt had too little time left to detect the missing leader.
+        The outcome may be unknown if the last attempt had too little time to detect that there is no leader.
         """
         alive = [member for member in self._members()[group] if member in self.up()]
         serves = 2 * len(alive) > len(self._members()[group])

@@ -6,9 +6,9 @@
     D/slow            while this file exists, each fsync takes longer by the number of seconds that the file contains
     D/cut             while this file exists, the node and the others do not hear each other
 
-The node differs from a normal one in three ways: some of its functions are wrapped to check for these files, leases of
-captures are short, and a log counts as slow only for a short time after its last slow write. A point is the end of a
-step, and has the name of the step (`META_STEPS`, `POINTS`); see `docs/protocol/expansion.md`.
+The node differs from a normal one in three ways: some of its functions also check whether these files exist; leases of
+captures are short; and after a slow write, its log counts as slow for only a short time. A point is the end of a step,
+and has the name of the step (`META_STEPS`, `POINTS`); see `docs/protocol/expansion.md`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps that a node takes when it applies a command of this name from the meta group's log.
+#: Steps that have the name of a command: a node takes such a step when it applies the command from the meta group's
+#: log.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
-#: The function that takes each of the other steps, by the name of the step.
+#: For each other step, by its name: the function that takes it.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
     "a snapshot is installed": (region_apply.RegionMachine, "install"),
@@ -128,7 +129,7 @@ class Befallen:
         start, send, call, stream = GrpcPeers.start, GrpcPeers.send, GrpcPeers.call, GrpcPeers.stream
 
         def late(handler):
-            """Return a request handler that waits until the link is no longer cut."""
+            """Return a handler of requests that waits while the link is cut."""
 
             def handle(*args):
                 while self._is_cut():

@@ -19,7 +19,7 @@ class Effect:
     """The effect of one change on clients."""
 
     grown: Grown
-    #: The longest call to each series during the change, in seconds.
+    #: For each series: the longest call during the change, in seconds.
     gaps_s: tuple[float, ...]
     #: The lowest throughput in any window that overlaps the change, as a fraction of the throughput before the change;
     #: NaN if nothing was written before the change.
@@ -27,7 +27,7 @@ class Effect:
 
 
 def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) -> Effect:
-    """Return the effect of a change; `calm_ns` is an undisturbed interval before the new nodes were started.
+    """Return the effect of a change; `calm_ns` is an interval that ends before the new nodes start.
 
     `batches` must continue for WINDOW_SECONDS after the change.
     """
@@ -42,7 +42,8 @@ def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) 
         if batch.answered_ns is not None and batch.outcome is Outcome.OK
     ]
     answered_ns, points = np.array(known, np.int64).reshape(-1, 2).T
-    # Times are relative to the change's beginning, since floats cannot hold absolute nanoseconds exactly.
+    # Times are relative to the change's beginning, since a float cannot hold the nanoseconds of an absolute time
+    # exactly.
     answered_s = (answered_ns - grown.began_ns) / 1e9
 
     def rate(begin_s: float, seconds: float) -> float:

@@ -1,7 +1,8 @@
 """Mistakes in growing and shrinking, planted one at a time; the simulated cluster must detect each. See `raft_mutants`.
 
 The protocol (`docs/protocol/expansion.md`) was derived from a method that has holes. Labels such as C1 refer to the
-list of these holes: C concerns membership, L progress, M moving slots, F and Q reads.
+list of these holes: labels with C concern membership, those with L progress, those with M moves of slots, and those
+with F or Q reads.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def ranks_what_came_with_what_was_written_since(plant: Plant):
 
 @mutant
 def lets_go_of_slots_that_others_still_fetch(plant: Plant):
-    """M-I: when a move is released, its source removes the slots of all moves, not only the slots of that move."""
+    """M-I: when one move is released, the source removes the slots of all its moves."""
 
     def leave(self, epoch, leave=Ownership.leave):
         self._until[self._until < NEVER] = epoch
@@ -112,7 +113,7 @@ def schema_stays_where_it_was(plant: Plant):
 
 @mutant
 def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
-    """M-F, F-1: a reader with an old table silently gets no data of slots that have moved away."""
+    """M-F, F-1: if slots have moved away, a reader with an old table gets none of their data and no error."""
     plant(Ownership, "check_view", lambda self, epoch, inbound: None)
 
 
@@ -127,5 +128,5 @@ def shows_slots_to_whoever_asks(plant: Plant):
 
 @mutant
 def rests_while_others_wait(plant: Plant):
-    """A throttled flush pauses although writers wait for memory, or although an entry waits to use the folders."""
+    """A throttled flush pauses even while writers wait for memory, or while an entry waits to use the folders."""
     plant(Flusher, "_is_urgent", lambda self: self._stopping)

@@ -13,10 +13,10 @@ import numpy as np
 from system.local_cluster import processor_s_of
 
 _SAMPLE_SECONDS = 0.25
-#: The lowest rate of a phase is measured in windows of this length, which begin a quarter of a second apart.
+#: The length of the windows in which the lowest rate of a phase is measured. A window begins every quarter of a second.
 WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
-#: Rows of (seconds of the monotonic clock, number of points acknowledged at that time).
+#: Pairs of a time, in seconds of the monotonic clock, and the number of points acknowledged at that time.
 Answers = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 #: A time, and the processor seconds that each process had used by then.
 Sample = tuple[float, Mapping[str, float]]
@@ -35,7 +35,7 @@ class ProcessorWatch:
     """A thread that records the processor time of processes while the context lasts."""
 
     def __init__(self, processes: Callable[[], Mapping[str, int]]) -> None:
-        """`processes` returns the ids of the running processes by name."""
+        """The function `processes` returns the ids of the running processes, by name."""
         self._processes = processes
         self.samples: list[Sample] = []
         self._stopped = threading.Event()
@@ -58,7 +58,7 @@ class ProcessorWatch:
 
 
 def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> dict[str, object]:
-    """Return the figures of a phase: its beginning and end, its write rates, and the processor use of each process."""
+    """Return the figures of a phase: its beginning and end, its write rates, and the processor time of each process."""
     origin = answers[0, 0]
     return {
         "name": phase.name,
@@ -86,7 +86,7 @@ def worst_rate(answers: Answers, begins: float, ends: float) -> float:
 
 
 def processor_percent(samples: Sequence[Sample], begins: float, ends: float) -> dict[str, float]:
-    """Return the percentage of a core that each process used between its first and last sample in a phase."""
+    """Return the percentage of a core that each process used from its first sample in a phase to its last one."""
     found: dict[str, list[tuple[float, float]]] = {}
     for moment, used in samples:
         if begins - _SAMPLE_SECONDS <= moment <= ends + _SAMPLE_SECONDS:

@@ -3,8 +3,8 @@
     begin(cluster, "add node 4") -> Watch       poll() until it returns None -> Grown
     Watch(...).begin()                          the same on two threads, if a node may be stopped before it answers
 
-The nodes are polled every few milliseconds, so a shorter stage may be missed. Where load is measured, the nodes are
-polled less often, since each answer costs a node some work. A watch belongs to one thread.
+The nodes are polled every few milliseconds, so a shorter stage may be missed. If a test measures load, it polls the
+nodes less often, since each answer costs a node some work. A watch belongs to one thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import saros
 _POLL_SECONDS, _MEASURED_POLL_SECONDS = 0.005, 0.1
 _ASK_SECONDS = 5.0
 CHANGE_SECONDS_MAX = 120.0
-#: When these stages are over, the cluster serves all slots with its new nodes.
+#: The stages after which all slots have moved to the new nodes' groups and are served there.
 _STAGE_ONE = ("preparing", "moving")
 
 
@@ -31,11 +31,11 @@ class Grown:
     statement: str
     began_ns: int
     ended_ns: int
-    #: Seconds in each stage that was seen.
+    #: For each stage that was seen: its duration in seconds.
     stages: dict[str, float]
     #: The number of slots that moved.
     slots: int
-    #: The time from the beginning until all nodes had their files; None if that moment was not observed.
+    #: The time from the beginning until all nodes had their files; None if the watch did not observe that moment.
     arrived_s: float | None
 
     @property
@@ -77,7 +77,7 @@ class Watch:
     def poll(self) -> str | None:
         """Return the current stage, or None if no running node reports a change in progress.
 
-        A leaving node is not asked, since it does not learn that the change has ended.
+        The leaving node is not asked: it is not informed when the change has ended.
         """
         for node in [node for node in self.cluster.up if node != self.leaving]:
             try:
@@ -98,7 +98,7 @@ class Watch:
         return stage
 
     def _ask(self, node: int) -> list[dict[str, object]]:
-        """Return the rows of SHOW CLUSTER CHANGE, of which there is at most one."""
+        """Return the rows of SHOW CLUSTER CHANGE, at most one."""
         if node not in self.connections:
             target = f"saros://{self.cluster.address(node)}"
             self.connections[node] = saros.connect(target, failover_s=0, timeout=_ASK_SECONDS)
@@ -112,7 +112,10 @@ class Watch:
         return rows
 
     def wait(self, until: Callable[[str], bool] = lambda _: False, pause_s: float = _POLL_SECONDS) -> str | None:
-        """Wait for a stage that satisfies `until`, and return it; None if the change ends first. Raises NodeFailed."""
+        """Wait until the current stage satisfies `until`, and return it; None if the change ends first.
+
+        Raises NodeFailed.
+        """
         limit = time.monotonic() + CHANGE_SECONDS_MAX
         while (stage := self.poll()) is not None and not until(stage):
             if time.monotonic() > limit:

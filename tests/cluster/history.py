@@ -1,4 +1,4 @@
-"""Histories of clients' calls and results, and checkers that decide whether a correct database could have given them.
+"""Histories of clients' calls and results, and checkers that decide whether a correct database can produce them.
 
     process 1   |--- write 7 ---|
     process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
@@ -16,8 +16,8 @@ call.
     weak_reads_invent_nothing    no read returns a value whose write had not begun
     set_full                     no read of a whole set misses acknowledged elements (never seen, lost, stale)
 
-Strong reads must be linearizable, and so must `mid` reads that are not flagged stale. Every checker returns a list of
-violations, each with the few operations that prove it. All functions are pure, so any thread may call them.
+Strong reads must be linearizable. So must `mid` reads, unless they are flagged as stale. Every checker returns a list
+of violations, each with the few operations that prove it. All functions are pure, so any thread may call them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from math import inf
 
 #: (series, timestamp)
 Register = tuple[str, int]
-#: The search checks this many operations in a fraction of a second. The workload uses a register with deletions for
-#: fewer operations.
+#: The number of operations that the search can check in a fraction of a second. If a register's point may be deleted,
+#: the workload uses the register for fewer operations.
 OPERATIONS_MAX = 200
-#: The search gives up after this many states: about a gigabyte.
+#: The number of states, about a gigabyte, after which the search gives up.
 STATES_MAX = 2_000_000
 #: The maximum number of elements that a violation names. It only counts further elements.
 _NAMED = 5
@@ -49,7 +49,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """The outcome of an operation: it took effect, it never will take effect, or this is unknown."""
+    """The outcome of an operation: it took effect, it never will, or it is unknown whether it did."""
 
     OK = "ok"
     FAIL = "fail"
@@ -61,7 +61,7 @@ class Operation:
     """One call of one client on one register."""
 
     process: int
-    #: Operations of a session follow each other; a client that reconnects begins a new one.
+    #: The operations of a session do not overlap. A client that reconnects begins a new session.
     session: str
     #: Its number within the session.
     sequence: int
@@ -93,7 +93,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation of a rule: its place, its reason, and the operations or elements that prove it."""
+    """A violation of a rule: where and why it occurred, and the operations or elements that prove it."""
 
     rule: str
     where: str
@@ -102,7 +102,10 @@ class Violation:
     elements: tuple[Hashable, ...] = ()
 
     def text(self) -> str:
-        """Return a headline, and the operations in the order of their calls, in milliseconds from the first."""
+        """Return a headline and the operations in the order of their calls.
+
+        Times are in milliseconds after the first call.
+        """
         lines = [f"{self.rule}: {self.where}: {self.why}"]
         lines += [f"    {element}" for element in self.elements[:_NAMED]]
         if len(self.elements) > _NAMED:
@@ -173,7 +176,7 @@ class _Zone:
         self.begins: Operation | None = None
 
     def add(self, operation: Operation) -> None:
-        """Add an operation that took or may have taken effect."""
+        """Add an operation that took effect or may have done so."""
         ended = operation.ended_ns
         if operation.kind is Kind.WRITE:
             if self.write is not None:
@@ -195,7 +198,7 @@ class _Zone:
     def matters(self) -> bool:
         """True if the zone constrains other zones.
 
-        An unconfirmed write that was never read need not have taken effect.
+        A write whose value was never read may have had no effect, unless it was confirmed.
         """
         return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
 
@@ -236,7 +239,7 @@ def _zones(operations: Iterable[Operation]) -> dict[int | None, _Zone]:
 
 
 def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Operation]) -> Violation | None:
-    """Return a violation if a value was read that was never written, or was read before it was written."""
+    """Return a violation if some read returned a value that was never written, or was written only later."""
     if zone.read is None or zone.value is None:
         return None
     if zone.write is None:
@@ -250,11 +253,14 @@ def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Ope
 
 
 def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Violation]:
-    """Return violations for pairs of zones that must precede each other; every cycle contains such a pair."""
+    """Return a violation for each pair of zones each of which must precede the other.
+
+    Every cycle contains such a pair.
+    """
     matter = [zone for zone in zones.values() if zone.matters]
     forward = sorted((zone for zone in matter if zone.is_forward), key=lambda zone: (zone.end, zone.begin))
     crossing = []
-    reach = None  # the earlier forward zone that begins last
+    reach = None  # of the forward zones that precede this one, the one that begins last
     for zone in forward:
         if reach is not None and zone.end < reach.begin:
             crossing.append((reach, zone))
@@ -285,7 +291,10 @@ def _ordered(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
-    """Check registers with deletions or equal values, at most OPERATIONS_MAX operations each. Raises Undecided."""
+    """Check registers that are also deleted or get equal values.
+
+    A register has at most OPERATIONS_MAX operations. Raises Undecided.
+    """
     violations = []
     for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
         effective = _effective(operations)
@@ -299,7 +308,7 @@ def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _effective(operations: Iterable[Operation]) -> list[Operation]:
-    """Drop operations without effect, and unconfirmed operations whose effect was never observed."""
+    """Drop operations that had no effect, and unconfirmed operations whose effect was never observed."""
     operations = list(operations)
     seen = {o.value for o in operations if o.kind is Kind.READ and o.outcome is Outcome.OK}
     return [o for o in operations if o.outcome is Outcome.OK or (_may_matter(o) and o.value in seen)]
@@ -310,11 +319,11 @@ def _may_matter(operation: Operation) -> bool:
 
 
 class _Search:
-    """A search for a valid order: in each state, any operation that no other pending operation precedes may come next.
+    """A search for a valid order: in each state, an operation may come next if no other pending operation precedes it.
 
-    A state consists of the set of done operations (as bits, in the order of calls) and the register's value. If a
-    pending read has returned that value, the read is done at once, since it changes nothing. Unconfirmed deletions
-    differ only in the time of their calls, so the first of them represents all of them.
+    A state consists of the set of done operations (as bits, in the order of calls) and the register's value. A pending
+    read that returned that value is done at once, since it changes nothing. Unconfirmed deletions differ only in the
+    times of their calls, so only the first one is tried.
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -374,7 +383,7 @@ class _Search:
 
 
 def _shrunk(operations: list[Operation]) -> list[Operation]:
-    """Return a small subset of operations that still has no valid order.
+    """Return a small subset of operations for which there is no valid order either.
 
     First take the shortest prefix of the history that has no valid order; then remove all operations of a value, for
     one value after another; then remove single reads. If a history has a valid order, so does each part made in this
@@ -396,7 +405,7 @@ def _has_order(operations: Sequence[Operation]) -> bool:
 
 
 def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
-    """Return the history as of a moment: writes and deletions then in progress have unknown outcomes."""
+    """Return the history up to a moment. A write or deletion that was in progress then has an unknown outcome."""
     found = []
     for o in operations:
         if o.ended_ns <= moment_ns:
@@ -407,7 +416,7 @@ def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
 
 
 def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
-    """Remove the operations that `drops` selects if the rest still has no valid order, and return the operations."""
+    """Return the operations without those that `drops` selects if the rest has no valid order; otherwise return all."""
     fewer = [o for o in operations if not drops(o)]
     return operations if not fewer or _has_order(fewer) else fewer
 
@@ -418,9 +427,9 @@ def _without(operations: list[Operation], drops: Callable[[Operation], bool]) ->
 def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
     """Check that no session reads a value after a newer one. Raises ValueError if a value was written twice.
 
-    A value is newer than another if its zone of strong operations certainly comes after the other's. Reads of an empty
-    register count only if nothing is deleted, since otherwise a deletion may be the newest operation. Reads flagged
-    stale do not count, since any replica may have answered them.
+    A value is newer than another if the zone of its strong operations certainly comes after the other value's zone.
+    Reads of an empty register count only if nothing is deleted, since otherwise a deletion may be the newest operation.
+    Reads flagged stale do not count, since any replica may have answered them.
     """
     violations = []
     for register, operations in _by_register(history).items():
@@ -443,7 +452,7 @@ def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
 
 def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
     """Find the first read that returns an older value than an earlier read; return the two reads."""
-    newest: list[tuple[float, Operation]] = []  # reads of the two values whose zones begin last
+    newest: list[tuple[float, Operation]] = []  # one read of each of the two values whose zones begin last
     for read in reads:
         zone = zones.get(read.value) or _Zone(read.value)
         for begin, before in newest:
@@ -455,7 +464,7 @@ def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -
 
 
 def weak_reads_invent_nothing(history: Iterable[Operation]) -> list[Violation]:
-    """Check that no read, at any consistency, returns a value whose write had failed or not yet begun."""
+    """Check that no read, at any consistency, returns a value whose write failed or began after the read."""
     violations = []
     for register, operations in _by_register(history).items():
         writes = {o.value: o for o in operations if o.kind is Kind.WRITE}
@@ -495,8 +504,8 @@ def set_full(
     """Check that each read of a set returns all elements acknowledged before the read (Jepsen's set-full).
 
     `acknowledged` has the moment of each element's acknowledgement. An element is known from that moment on, or from
-    the end of the first read that returned the element if that is earlier. If a later read misses a known element, the
-    element is stale if a still later read returns it, never seen if no read returns it, and otherwise lost. A stale
+    the end of the first read that returned it, whichever is earlier. If a later read misses a known element, the
+    element is stale if a subsequent read returns it, never seen if no read returns it, and otherwise lost. A stale
     element is a violation only if the read that misses it began more than `stale_ns_max` after the element was known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)

@@ -7,8 +7,8 @@
                refused   code, text     the error of a call
 
 An acknowledgement is on the disk before the client continues. Each process has one file, which its threads share. The
-file can be read at any moment: an incomplete last line is still being written, but an incomplete line before the last
-is an error, since evidence is lost.
+file can be read at any moment: an incomplete last line is being written. An incomplete line before the last is an
+error, since evidence is lost.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cluster.history import Kind, Operation, Outcome
 
 
 class CorruptLedger(Exception):
-    """A line before the last one is damaged."""
+    """Raised if a line before the last one is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Points of one series that one call wrote."""
+    """The points of one series that one call sent."""
 
     session: str
     sequence: int
@@ -44,7 +44,7 @@ class Batch:
 
 
 class Ledger:
-    """A ledger. Batches are recorded by `sent` and `answered`, operations on registers by `did`."""
+    """A ledger. `sent` and `answered` record batches, and `did` records operations on registers."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the file for appending; truncate an incomplete last line."""
@@ -63,13 +63,13 @@ class Ledger:
         os.fsync(self._file)
 
     def did(self, operation: Operation) -> None:
-        """Record an operation with its final outcome."""
+        """Record an operation on a register, with its final outcome."""
         self._append(["did", *astuple(operation)])
         if operation.outcome is Outcome.OK and operation.kind is not Kind.READ:
             os.fsync(self._file)
 
     def refused(self, code: int, text: str) -> None:
-        """Record the error of a failed call; the summary counts errors by code."""
+        """Record the error of a failed call. The summary contains the number of errors with each code."""
         self._append(["refused", code, text])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A network of nodes in memory, for tests and simulation: the same seed and the same steps give the same run.
+"""A network of nodes in memory, for tests and simulation. A run is determined by its seed and its steps.
 
     send     -> [(due, what)] --step()--> receive(sender, messages)      delayed or lost at random
     call     -> handler, at once                                         never delayed or lost at random
@@ -44,12 +44,15 @@ class _Node:
 
 
 class MemoryNetwork:
-    """A network. A message takes a random time from the range `delay`, and is lost with probability `loss`."""
+    """A network.
+
+    The delay of a message is a random time from the range `delay`; a message is lost with probability `loss`.
+    """
 
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
         self.loss = loss
-        #: The current time, which is the time of the last delivery.
+        #: The current time: that of the last delivery.
         self.now = 0
         self.delivered = self.lost = 0
         self._random = random.Random(seed)
@@ -72,7 +75,7 @@ class MemoryNetwork:
         return MemoryPeers(self, node)
 
     def leave(self, node: NodeId) -> None:
-        """Remove a crashed node. Messages that it sent before may still arrive."""
+        """Remove a crashed node. Messages that the node sent before it restarted may arrive later."""
         self._nodes.pop(node, None)
 
     def cut(self, sender: NodeId, receiver: NodeId) -> None:
@@ -80,7 +83,7 @@ class MemoryNetwork:
         self._cuts.add((sender, receiver))
 
     def isolate(self, node: NodeId) -> None:
-        """Cut a node off from all others, both ways."""
+        """Cut all links from a node and to it."""
         for other in self._nodes.keys() - {node}:
             self._cuts |= {(node, other), (other, node)}
 
@@ -89,7 +92,7 @@ class MemoryNetwork:
         self._cuts.clear()
 
     def reaches(self, sender: NodeId, receiver: NodeId) -> bool:
-        """Return whether messages in this direction currently arrive."""
+        """Return whether messages in this direction arrive."""
         return receiver in self._nodes and (sender, receiver) not in self._cuts
 
     @property
@@ -184,7 +187,7 @@ def _named(node: NodeId, handlers: Mapping[str, Given], name: str) -> Given:
 
 
 def _answer(node: NodeId, ask: Callable[[], Given]) -> Given:
-    """Return a handler's reply, or raise its exception as the caller gets it."""
+    """Return a handler's reply; if the handler raises an exception, raise the error that the caller gets."""
     try:
         return ask()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A DNS server on a loopback port. It resolves a single name, to an address that tests may change."""
+"""A DNS server on a loopback port. It resolves a single name; tests may change the address of this name."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ class GroupChecker:
         self.group = group
         #: Leaders by term.
         self.leaders: dict[int, NodeId] = {}
-        #: Under each index and term: the term of the previous entry, and the entry.
+        #: For each index and term: the entry, and the term of the entry before it.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
         #: Terms of the committed entries, by index; 0 before the beginning of the log.
         self.committed = [0] * (first.index + 1)
         #: The term in which each committed entry was committed, by index.
         self._committed_in = [0] * (first.index + 1)
-        #: For each index that any node has applied: the state after it.
+        #: For each index that any node has applied: the state of the machine after that entry.
         self._states: dict[int, int] = {}
         self._memberships = [(first.index, first.membership)]
 
@@ -62,14 +62,17 @@ class GroupChecker:
     # ------------------------------------------------------------------ elections
 
     def leads(self, node: RaftNode, id_: NodeId) -> None:
-        """Record that a node leads its current term; the first record of a term is the node's election."""
+        """Record that a node leads its current term.
+
+        The first such record of a term means that the node was elected.
+        """
         known = self.leaders.setdefault(node.term, id_)
         self.check(known == id_, f"nodes {known} and {id_} both lead term {node.term}")
 
     def elected(self, node: RaftNode, id_: NodeId) -> None:
         """Check that a new leader's log has the last committed entry.
 
-        By the log matching property, the log then also has all earlier committed entries.
+        If the log has that entry, it also has all earlier committed entries (the log matching property).
         """
         index, log = bisect_left(self._committed_in, node.term) - 1, node._log
         if index > log.base_index:
@@ -79,7 +82,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ logs
 
     def log(self, before: int | None, entries: Iterable[Entry]) -> None:
-        """Check consecutive entries in a message or on a disk."""
+        """Check some consecutive entries, from a message or from a disk."""
         for entry in entries:
             found = self._entries.setdefault((entry.index, entry.term), (before, entry))
             if found[0] is None:
@@ -89,7 +92,7 @@ class GroupChecker:
             before = entry.term
 
     def commits(self, node: RaftNode, id_: NodeId, on_disk: Callable[[NodeId, int, int], bool]) -> None:
-        """Check an increase of a node's commit index."""
+        """Check the entries between a node's previous and new commit index."""
         log, index = node._log, node.commit
         term = log.term_at(index)
         if index < len(self.committed):
@@ -123,7 +126,10 @@ class GroupChecker:
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
-        """Check that a snapshot does not replace a log that agrees with it: the log's entries may be acknowledged."""
+        """Check that a snapshot does not replace a log that agrees with it.
+
+        Entries of such a log may be acknowledged.
+        """
         agrees = last > position.index and term_at(position.index) == position.term
         what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
         self.check(not agrees, what)
@@ -141,7 +147,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """Check the term and membership of an applied position; a node that has just joined has no membership yet."""
+        """Check the term and membership of an applied position. A node that has just joined has no membership."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -151,7 +157,7 @@ class GroupChecker:
     def _follows(self, new: Membership, old: Membership) -> None:
         """Check that `new` may follow `old`.
 
-        They may have the same version if they have the same voters, since future voters are learners first.
+        Memberships with the same voters may have the same version, since a node is a learner before it becomes a voter.
         """
         if old.is_joint:
             self.check(new == old.leaving(), f"{new} follows {old}")
@@ -163,7 +169,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ reads
 
     def newest(self) -> int:
-        """Return the index up to which a read that begins now must see all entries."""
+        """Return the index of the last entry that a read must see if it begins now."""
         return len(self.committed) - 1
 
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:
@@ -171,6 +177,6 @@ class GroupChecker:
         self.check(applied >= began_newest, f"a read at node {id_} sees {applied}; {began_newest} was committed before")
 
     def refuses_nothing(self, id_: NodeId, node: RaftNode, expected: int) -> None:
-        """Check that the only messages that a node refused are the `expected` misrouted ones."""
+        """Check that a node refused only the `expected` number of misrouted messages."""
         refused = node.status.rejected
         self.check(refused == expected, f"node {id_} refused {refused} messages of correct nodes")

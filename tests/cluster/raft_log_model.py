@@ -1,7 +1,7 @@
 """A RaftLog with a model of its content in plain dictionaries.
 
-Each queued record gives a new state of the dictionaries. After a crash the log must have exactly one of the states from
-the last durable to the last queued one, except for released entries.
+Each queued record adds a new state of the dictionaries. After a crash, the log must have exactly the content of the
+last durable state, of the last queued one, or of one between them. Released entries may differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def entries_of(first: int, term: int, count: int, mark: int = 0) -> tuple[Entry,
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """The state of a group. `base` is the beginning of its log; `entries` still contains the released entries."""
+    """The state of a group.
+
+    `base` is the position at which its log begins; `entries` also contains released entries.
+    """
 
     base: Position
     hard_state: HardState = field(default_factory=HardState)
@@ -63,7 +66,7 @@ class Note:
     written: int = 1
 
     def allows(self, found: dict[GroupId, LogContents], how: str) -> State | None:
-        """Return the state that `found` shows, or None if it is impossible after a crash of the kind `how`."""
+        """Return the state that equals `found`, or None if a crash of the kind `how` cannot lead to it."""
         for state in self.states[self.written - 1 if how == "process" else 0 :]:
             if state.keys() == found.keys() and all(self._fits(g, state[g], found[g]) for g in found):
                 return state
@@ -148,7 +151,7 @@ class ModelledLog:
         self.states.append(states)
 
     def wait(self) -> bool:
-        """Wait for queued records; False if the disk is full and the records are discarded."""
+        """Wait for queued records; Return False if the disk is full, so the records are discarded."""
         if self._ticket is None:
             return True
         ticket, self._ticket = self._ticket, None
@@ -178,7 +181,7 @@ class ModelledLog:
         self.log.release(GroupId(group), base)
 
     def released_index(self, group: int) -> int:
-        """Return the index up to which a group has released its entries; 0 if its drop is queued."""
+        """Return the index of the last entry that a group has released; 0 if the drop of the group is queued."""
         base = self.released.get(GroupId(group))
         return 0 if base is None or group in self._dropped else base.index
 
@@ -194,7 +197,7 @@ class ModelledLog:
         return gone
 
     def needed_segments(self) -> dict[GroupId, int]:
-        """Return the number of the first needed segment of each group, found by reading all segments."""
+        """Read all segments; return for each group the number of the first segment that it needs."""
         found: dict[GroupId, int] = {}
         spans: dict[GroupId, list[tuple[int, int, int]]] = {}
         for number, path in enumerate(list_segments(self.disk, FOLDER)):

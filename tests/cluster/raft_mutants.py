@@ -3,7 +3,7 @@
     @mutant
     def counts_entries_of_earlier_terms(plant): ...        plant(class, name, replacement)
 
-Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, the world
+Each mutant is a few lines that patch the real code. If that code changes and a mutant has no effect any more, the world
 finds nothing, and the test of the mutant fails.
 """
 
@@ -72,7 +72,7 @@ def commits_what_one_follower_has(plant):
 
 @mutant
 def needs_one_majority_while_joint(plant):
-    """In a joint membership, only a majority of the new half is needed."""
+    """In a joint membership, a majority of the new voters is sufficient."""
     plant(Membership, "_majority_sets", lambda self: (self.voters,))
 
 
@@ -83,7 +83,7 @@ def needs_the_old_majority_while_joint(plant):
 
 @mutant
 def leaves_a_joint_membership_at_once(plant):
-    """The joint membership is left before it is committed."""
+    """A group leaves its joint membership before that membership is committed."""
     append = Leadership.append
 
     def append_both(self, kind, data):
@@ -97,7 +97,7 @@ def leaves_a_joint_membership_at_once(plant):
 
 @mutant
 def changes_members_one_by_one_before_its_first_entry(plant):
-    """This is the mistake in the first description of single-server changes (Ongaro, raft-dev, 2015)."""
+    """The first description of single-server changes had this mistake (Ongaro, raft-dev, 2015)."""
     plant(Membership, "entering", lambda self, target: target)
     plant(Leadership, "has_begun", property(lambda self: True))
 
@@ -256,7 +256,7 @@ def takes_entries_without_looking_behind_them(plant):
 
 @mutant
 def an_old_message_cuts_the_log(plant):
-    """Entries after the entries of a message are assumed to be from an old leader, and are truncated."""
+    """If the log has entries after those of a message, they are assumed to be from an old leader, and are truncated."""
 
     def merge(self, entries, merge=EntryLog.merge):
         changed = merge(self, entries)
@@ -382,7 +382,7 @@ def reads_while_a_snapshot_is_being_installed(plant):
 
 @mutant
 def takes_an_old_answer_for_that_to_a_new_question(plant):
-    """Each life of a node gives its reads the same numbers, so that late answers are taken for answers to new reads."""
+    """After each start, a node gives its reads the same numbers. So it takes late answers for answers to new reads."""
 
     def init(self, *args, init=RaftNode.__init__):
         init(self, *args)
@@ -422,7 +422,7 @@ def who_hears_nobody_begins_terms(plant):
 
 @mutant
 def a_learner_does_not_vote(plant):
-    """A learner that may have been promoted without knowing it refuses to vote."""
+    """A learner refuses to vote, although it may have been promoted without knowing it."""
 
     def answer_vote(self, message, answer_vote=RaftNode._answer_vote):
         if self._log.membership.is_voter(self._id):
@@ -447,7 +447,7 @@ def what_was_lost_is_not_sent_again(plant):
 
 @mutant
 def who_comes_again_begins_with_the_members_of_before(plant):
-    """A returning node starts as a member, and can form a majority with nodes that do not know that it left."""
+    """A node that returns starts as a member. It can form a majority with nodes that do not know that it left."""
     plant(Leadership, "_begins_at", lambda self, node: 0)
 
 
@@ -474,7 +474,7 @@ def does_not_leave_a_joint_membership_of_another_leader(plant):
 
 @mutant
 def believes_every_group(plant):
-    """Messages of another group or for another node are accepted."""
+    """A node accepts messages that belong to another group or are for another node."""
 
     def step(self, message, step=RaftNode.step):
         if message.sender != self._id:

@@ -1,4 +1,4 @@
-"""A few Raft nodes that are driven step by step by a script, and that print all their actions.
+"""A few Raft nodes, which a script drives step by step. They print all their actions.
 
     nodes 1 2 3 [learners=4] [spare=5] [heartbeat=1] [election=6] [retain=0]
                                     begin; node n campaigns after election + n % election ticks
@@ -25,8 +25,8 @@
     leave N term                    the node leaves the group, loses everything, and returns knowing only that term
     status [N] | log N | state N | waiting      print, without any event
 
-A line that begins with `~` runs silently. `1->2 Append ...` is a delivered message, `x` a lost one. `validate` runs
-after every event.
+If a line begins with `~`, its actions are not printed. `1->2 Append ...` is a delivered message, `x` a lost one.
+`validate` runs after every event.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: The maximum number of messages that `settle` delivers; if there are more, the nodes are assumed never to fall silent.
+#: The maximum number of messages that `settle` delivers. If there are more, the nodes probably never stop sending.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {
@@ -128,14 +128,14 @@ def show_membership(found: Membership) -> str:
 
 
 def show_entries(entries: Iterable[Entry]) -> str:
-    """Return entries as text, with long runs abbreviated."""
+    """Return entries as text; abbreviate long runs."""
     shown = [show_entry(e) for e in entries]
     if len(shown) > 6:
         shown = [*shown[:2], f"... {len(shown) - 4} more ...", *shown[-2:]]
     return "[" + ", ".join(shown) + "]"
 
 
-#: In each of its lives, a node numbers its reads from a different multiple of this number.
+#: After each start, a node numbers its reads from another multiple of this number.
 READS = 1 << 20
 
 
@@ -178,7 +178,10 @@ def show_message(message: Message) -> str:
 
 @dataclass
 class Chance:
-    """Replaces a node's random numbers: its election timeout is constant, and its read numbers depend on its life."""
+    """Replaces a node's random numbers.
+
+    Its election timeout is constant; its read numbers depend on the number of starts.
+    """
 
     extra: int
     life: int = 0
@@ -413,7 +416,7 @@ class Table:
         self.do_settle()
 
     def do_forget(self, *nodes: str) -> None:
-        """Let followers hear nothing for an election timeout, so that they would vote for another leader."""
+        """Let followers hear nothing for an election timeout. After that, they vote for another leader if asked."""
         for seat in map(self.seat, nodes):
             if seat.node is not None and not seat.node.is_leader:
                 self.do_tick(str(seat.id), str(max(self.options.election_ticks - seat.node._elapsed, 0)))
@@ -646,7 +649,7 @@ def _snapshot(text: str) -> Snapshot:
     return Snapshot(Position(int(index), int(term), membership(1, (1, 2, 3))), data.replace("+", " ").encode())
 
 
-#: Parsers of the fields of forged messages.
+#: The parsers of the fields of a forged message.
 _FORGED: dict[str, Callable[[str], object]] = {
     "granted": lambda text: text == "yes",
     "accepted": lambda text: text == "yes",

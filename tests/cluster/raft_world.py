@@ -4,16 +4,16 @@
 
 There are one to three groups on three to five nodes, and a spare node. After a crash each node has a prefix of the
 writes in progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates
-and reorders messages, delivers some very late, and is partitioned in one or both directions.
+and reorders messages, delivers some of them very late, and is cut between nodes in one or both directions.
 
-In some worlds a node that is no longer a member of a group loses the group's data, as in production, and returns
-without it while its earlier replies are still in transit.
+In some worlds, a node loses the data of a group when it is no longer a member, as in production. It then returns
+without the data while its earlier replies are in transit.
 
-Finally all faults stop, except that one node or one link may stay cut off as long as a majority is connected. Then,
+Finally all faults stop. Only one node or one link may stay cut off, if the others are a connected majority. Then,
 within a few election timeouts, each group must commit a command, complete a change of members, and bring its members to
 the same state, without repeatedly deposing leaders.
 
-A tick takes TICK units of time; nodes tick at their own pace.
+A tick takes TICK units of time; some nodes tick a little faster than others.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Limits of messages, windows and queues, so low that the world reaches them: a message holds one or two entries.
+#: Limits of messages, windows and queues. They are so low that the world reaches them: a message holds one or two
+#: entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
     (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
@@ -86,7 +87,7 @@ class Disk:
         return bool(self.entries) or self.base != _NOTHING
 
     def write(self, persist: Persist, parts: int = 1 << 30) -> None:
-        """Write the first `parts` parts. The parts are the hard state, the snapshot, the base, and then each entry."""
+        """Write the first `parts` parts. In order, they are the hard state, the snapshot, the base, and each entry."""
         if parts >= 1 and persist.hard_state is not None:
             self.hard_state = persist.hard_state
         if parts >= 2 and persist.snapshot is not None:
@@ -111,9 +112,9 @@ class Disk:
         return saved or index <= self.base.index or self.term_at(index) == term
 
 
-#: The position at which the log of a node begins if the node has no data of its group.
+#: The position at which a node's log begins if the node has no data of the group.
 _NOTHING = Position(0, 0, Membership(0, ()))
-#: Messages that are most harmful if they arrive very late.
+#: The kinds of messages that do the most harm if they arrive very late.
 _OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
 
 
@@ -132,7 +133,7 @@ class Replica:
         self.disk = Disk(base)
         #: The number of times that the node left the group.
         self.departures = 0
-        #: The version of the last membership in which the node removed itself.
+        #: The version of the last membership with which the node removed itself from the group.
         self.let_go = 0
 
     def start(self) -> None:
@@ -161,7 +162,7 @@ class Replica:
         self.persisting = None
 
     def leave(self) -> None:
-        """If the group has removed the node and the node's log does not add it again, lose all data and start again."""
+        """If the group has removed the node, and the node's log does not add it again, start again without data."""
         known, own = self.checker.membership, self.node.membership
         is_back = self.id in own.nodes and own.version > known.version
         if known.is_joint or self.id in known.nodes or is_back or not self.disk.has_something:
@@ -174,7 +175,7 @@ class Replica:
     # ------------------------------------------------------------------ output of the node
 
     def pump(self) -> None:
-        """Handle the node's output; a single call of `ready` must return all of it."""
+        """Handle the node's output, all of which a single call of `ready` must return."""
         node = self.node
         ready = node.ready()
         if self.world.random.random() < 0.1:
@@ -242,7 +243,7 @@ class Replica:
             self.later(world.random.randrange(2, 4 if world.is_forgetful else 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
-        """Schedule a call, which is skipped if the node crashes or leaves the group before."""
+        """Schedule a call; skip it if the node crashes or leaves the group before that time."""
         host, life = self.host, (self.host.life, self.departures)
 
         def event() -> None:
@@ -300,7 +301,7 @@ class Replica:
     # ------------------------------------------------------------------ snapshots
 
     def save(self) -> Position | None:
-        """Save the state of the state machine, so that the log may be truncated."""
+        """Save the state of the state machine. After that, the log may be truncated."""
         position = self.node.position(self.applied)
         if position is None or position.index == 0:
             return None
@@ -343,7 +344,7 @@ class Replica:
     def change(self, version: int, kind: float) -> None:
         """Propose a next membership.
 
-        `kind`, a number below 1, selects whether it promotes, adds, removes or demotes nodes.
+        `kind`, a number below 1, selects whether the membership promotes, adds, removes or demotes nodes.
         """
         chance, current = self.world.random, self.node.membership
         voters, learners = set(current.voters), set(current.learners)
@@ -368,7 +369,10 @@ class Replica:
 
 
 class Host:
-    """A node with all its replicas. `life` is the number of the host's latest start, or 0 if the host is down."""
+    """A node and its replicas of all groups.
+
+    `life` is the number of the host's latest start, or 0 if the host is down.
+    """
 
     def __init__(self, world: World, id_: NodeId) -> None:
         self.world = world
@@ -376,7 +380,7 @@ class Host:
         self.replicas: dict[GroupId, Replica] = {}
         self.life = 0
         self.lives = 0
-        #: The number of entries that compaction retains: many on some hosts, none on others.
+        #: The number of entries that stay in the log when it is truncated: many on some hosts, none on others.
         kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
         self.options = RaftOptions(2, ELECTION_TICKS, kept)
         #: Units of time between the host's ticks.
@@ -436,34 +440,34 @@ class World:
         self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
         #: Pairs (sender, receiver) whose messages are lost.
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: True for a world with one group of three nodes, whose leaders mostly fail while they send their first
+        #: True for a world with one group of three nodes. Most of its leaders fail while they send their first
         #: messages.
         self.is_storm = self.random.random() < 0.4
         #: The probability of a fault soon after a node becomes leader, commits its first entry, or changes the members.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
-        #: True if applied entries are saved and removed from the log at once, so that a slow follower is offered a
+        #: True if applied entries are saved and removed from the log at once. A slow follower is then offered a
         #: snapshot even if it already has these entries and later ones. In such a world, messages carry several
         #: entries.
         self.is_forgetful = self.random.random() < 0.3
         if self.is_forgetful:
             self._places.append((leadership, "APPEND_BYTES_MAX", 200))
-        #: The random numbers that decide which nodes leave groups, and when; None if no node leaves.
+        #: The random numbers that decide which nodes leave groups, and at what time; None if no node leaves.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
         #: In some worlds a learner receives only every second or third heartbeat.
         if random.Random(f"{seed} beats").random() < 0.3:
             self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
-        #: The random numbers that decide which of the leaders that remove themselves are cut off.
+        #: The random numbers that decide whether a leader that removes itself is cut off.
         self.going = random.Random(f"{seed} going")
-        #: Messages that are often very late. If nodes leave groups, these include replies that they sent before
-        #: leaving.
+        #: The kinds of messages that are often very late. If nodes leave groups, these include replies: a node may have
+        #: sent one before it left.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
 
     def _found(self) -> None:
-        """Create the groups and the nodes, one of which belongs to no group."""
+        """Create the groups and the nodes. One node belongs to no group."""
         count = 3 if self.is_storm else self.random.choice((3, 4, 5))
         nodes = [NodeId(n) for n in range(1, count + (1 if self.is_storm else 2))]
         self.checkers: dict[GroupId, GroupChecker] = {}
@@ -507,7 +511,7 @@ class World:
     def _live(self) -> None:
         self._found()
         self._at_random(TICK, FAULTS, self._work)
-        # Faults are rarer in a storm, where a node with a fault stays away until another node leads.
+        # In a storm (`is_storm`), a node with a fault stays away until another node leads, so faults are rarer.
         self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
         if self.leaving is not None:
             self.at(1, self._leave)
@@ -518,7 +522,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the run, which count a tick of the world as a tick in production."""
+        """Return the figures of the run. They count a tick of the world as if it took as long as in production."""
         operations = self.acknowledged + self.reads + self.changes
         return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
@@ -641,7 +645,7 @@ class World:
         nodes, running = list(self.hosts), self._running()
         down = [host for host in self.hosts.values() if not host.life]
         if self.is_storm and kind < 0.9:
-            # In a storm, only leaders have faults. Here, nodes are started or links restored, for the next election.
+            # In a storm, only leaders have faults, so this only starts nodes or restores links for the next election.
             kind = self.random.choice((0.4, 0.9))
         if kind < 0.12 and running:
             self.strike(self.random.choice(running))
@@ -717,7 +721,7 @@ class World:
         self._quiet_since, self._quiet_elections = self.now, self.elections
 
     def _lasting_cut(self) -> set[tuple[NodeId, NodeId]]:
-        """Return the links to cut: none, all links to one node, or both links between two nodes."""
+        """Return the links to cut: none, all links to and from one node, or both links between two nodes."""
         replicas = [r for host in self.hosts.values() for r in host.replicas.values()]
         halves = [h for r in replicas for h in (r.node.membership.voters, r.node.membership.outgoing) if h]
         leaders = [r.id for r in replicas if r.node.is_leader]
@@ -768,5 +772,5 @@ class World:
             for host in self.hosts.values():
                 replica = host.replicas[group]
                 replica.node.validate()
-                if self.leaving is None:  # if nodes leave, messages for earlier lives of their replicas are refused
+                if self.leaving is None:  # a returned node refuses messages for its earlier replica
                     self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)

@@ -56,7 +56,7 @@ def keeps_the_plan_that_it_made_before_the_answers(plant: Plant):
 
 @mutant
 def takes_series_that_move_for_gone(plant: Plant):
-    """A node forgets the series that a group no longer has before the group that now owns them has reported them."""
+    """A node forgets series that a group no longer has, although their new group has not reported them yet."""
 
     def orphans(self, extent):
         self._schema.forget(self._schema.orphans)

@@ -1,4 +1,4 @@
-"""Nodes that reach each other by direct calls, with planned faults; series are divided among the stores of nodes."""
+"""Nodes that reach each other by direct calls, with planned faults. The series are divided among the nodes' stores."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows
 class Network:
     """The services of all nodes.
 
-    A test causes a fault by letting `before` or `after` raise an exception, which the caller of the service gets.
+    A test causes a fault: it lets `before` or `after` raise an exception, which the caller of the service gets.
     """
 
     services: dict[NodeId, ReaderService] = field(default_factory=dict)
     #: Called before a call or stream reaches its node.
     before: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: Called after a call has had its effect and before its answer arrives.
+    #: Called when a call has had its effect and its answer has not arrived yet.
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
     #: For each node, the index of the answer before which the node's stream is cut.
     cuts: dict[NodeId, int] = field(default_factory=dict)
@@ -269,7 +269,7 @@ class Plant:
 
 
 def drain(reader: SeriesReader) -> list[object]:
-    """Return all items of a reader, with blocks divided into rows, so that the sizes of blocks do not matter."""
+    """Return all items of a reader; divide blocks into rows, so that the sizes of blocks do not matter."""
     found: list[object] = []
     while (item := reader.next()) is not None:
         if isinstance(item, Block):
@@ -294,7 +294,7 @@ def read(view: ReadView, wanted: ScanRequest) -> list[object]:
 
 
 class FakeView:
-    """A view whose readers return the items made by a function."""
+    """A view whose readers return the items that a function makes."""
 
     def __init__(self, items: Callable[[], object]) -> None:
         self._items = items

@@ -1,11 +1,11 @@
-"""Disks that turn slow in a simulated cluster: on some nodes each sync takes 1 to 3 s, and nothing else is wrong.
+"""Disks that turn slow in a simulated cluster: on some nodes, each sync takes 1 to 3 s. There are no other faults.
 
     SlowDiskWorld(seed).run()    writes are timed; disks turn slow; after ten seconds writes are timed again, then once
                                  more after a leader crashed; disks recover; their nodes lead again
 
 All nodes have all data, and a majority keeps fast disks. Each write goes to every group. Writes may be slow for
-SETTLE_NS. After that, a write through any node must take about the usual time, even if that node's disk is slow, and no
-slow node may lead.
+SETTLE_NS. After that time, no node with a slow disk may lead, and a write through any node must take about the usual
+time, even if that node's disk is slow.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.topology.topology import META
 
-#: The time after which a write to the former groups of a slow node takes the usual time again.
+#: If a node's disk turns slow, writes to the groups that it led take the usual time again after this time.
 SETTLE_NS = 10 * SECOND
 #: The limit for a write's duration: this multiple of the usual duration, but at least the maximum delay of a message.
 _TIMES, _LEAST_NS = 3, 600_000_000
 _USUAL_WRITES, _LATER_WRITES = 40, 30
-#: The time within which a group that needs a slow disk for its majority makes progress.
+#: If the majority of a group includes a slow disk, the group makes progress within this time.
 _PROGRESS_NS = 90 * SECOND
 #: The time within which a recovered node leads its own group again.
 _RETURN_NS = 90 * SECOND
@@ -41,11 +41,11 @@ class SlowDiskWorld(DirectedWorld):
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
-        # Raised, so that a write takes one sync as with the default limits, and a lagging node gets entries: a snapshot
-        # would take many syncs.
+        # Higher limits than in other worlds: a write takes one sync, as with the default limits, and a lagging node
+        # gets entries. A snapshot would take many syncs.
         self.options = replace(self.options, segment_bytes=1 << 20, log_bytes_max=1 << 20)
         self.raft = RaftOptions(retained_bytes=1 << 20)
-        #: Nodes with slow disks, which must not lead once SETTLE_NS has passed.
+        #: Nodes with slow disks. They must not lead after SETTLE_NS.
         self._slow: set[NodeId] = set()
 
     def befall(self) -> None:
@@ -70,7 +70,7 @@ class SlowDiskWorld(DirectedWorld):
                 raise Violation(f"node {node} leads group {group}, although its disk is slow and others are not")
 
     def _time_writes(self, count: int) -> list[int]:
-        """Make several writes one after the other, through each node in turn; return their durations."""
+        """Make several writes, one after the other, through each node in turn; return the duration of each."""
         found = []
         for number in range(count):
             self.pass_time(100_000_000)
@@ -92,7 +92,7 @@ class SlowDiskWorld(DirectedWorld):
         return slow
 
     def _crash_a_leader(self) -> bool:
-        """Crash and restart a leader with a fast disk; return whether a majority with fast disks remained.
+        """Crash and restart a leader that has a fast disk; return whether the other fast disks are a majority.
 
         Without such a majority, groups still make progress, and any node may lead: slow writes are better than none.
         """

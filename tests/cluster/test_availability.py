@@ -1,4 +1,4 @@
-"""How long a group has had no leader, and how long a request still waits for one."""
+"""How long a group has had no leader, and how much longer a request waits for one."""
 
 from __future__ import annotations
 

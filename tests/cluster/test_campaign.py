@@ -1,4 +1,4 @@
-"""The campaign's clients and verdict on a database in memory: it passes, and every fault planted in it is found."""
+"""The campaign's clients and verdict with a database in memory: no violation is found unless a fault is planted."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ReadsWhatWasBefore(Memory):
 
 
 class AppliesRetriesAgain(Memory):
-    """Every 30th write is applied a second time, a few calls later."""
+    """A wrong database: every 30th write is applied a second time, a few calls later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class HasABug(Memory):
 
 
 def judged(memory: Memory, folder: Path) -> set[str]:
-    """Run two writers, two register clients and a reader of a replica; return the rules that the database breaks."""
+    """Run two writers, two clients of registers and a reader of a replica; return the rules that were broken."""
     ticks, rng = count(0, 1_000_000), random.Random(5)
 
     def clock() -> int:

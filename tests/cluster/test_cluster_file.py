@@ -1,4 +1,4 @@
-"""cluster.json: round trips, and errors that name each mistake in the file."""
+"""The file cluster.json: round trips, and an error message that names each mistake in it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Complete nodes in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
 
-`make campaign-sim` runs worlds with new seeds that last longer.
+The command `make campaign-sim` runs worlds that last longer and have new seeds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cluster.world_hunt import Figures, Mutant, hunt
 from cluster.world_threads import Place
 
 SEEDS = 20
-#: The time after which faults end; in a campaign they last longer.
+#: The duration of the faults. In a campaign they last longer.
 SECONDS = 8
 #: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (
@@ -66,7 +66,7 @@ def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_seed_tells_the_same_story_twice() -> None:
-    """The seed of a failure reproduces the same failure."""
+    """If a seed leads to a failure, it leads to the same failure in the next run."""
     for seed in (2, 7):
         first, second = (World(seed, seconds=SECONDS).run() for _ in range(2))
         assert first.story == second.story
@@ -76,14 +76,14 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    """The tests find a mistake that loses or invents data."""
+    """If a mistake that loses or invents data is planted, these worlds find it."""
     assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(60)) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", voter_mutants.MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
-    """The tests find a mistake that lets the meta group continue with the wrong voters."""
+    """If a mistake that gives the meta group wrong voters is planted, these worlds find it."""
 
     def run(seed: int, places: Sequence[Place]) -> World:
         return World(seed, places=places, growing=seed % 2 == 1, few_voters=True).run()
@@ -94,5 +94,5 @@ def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK_GROWING, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_of_growing_is_found(mutant: Mutant) -> None:
-    """The tests find a mistake that loses, duplicates or hides moved data."""
+    """If a mistake that loses, duplicates or hides moved data is planted, these worlds find it."""
     assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(60)) is not None

@@ -1,4 +1,4 @@
-"""How long a coordinator retries requests if drops or moves of slots overtake them."""
+"""How long a coordinator repeats requests if other drops or moves of slots overtake them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 class Moving:
     """A cluster whose slots never stop moving; it has all interfaces that a coordinator calls.
 
-    Time passes when the coordinator waits.
+    Time passes only while the coordinator waits.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Moving:
         return False
 
     def wait_visible(self, groups: list[GroupId], deadline_ns: int | None) -> None:
-        """The meta group answers at once."""
+        """The meta group takes no time to answer."""
 
     def change_meta(self, _: BeginDrop, request: WriteRequest) -> None:
         self.refuse()
@@ -47,7 +47,7 @@ class Moving:
 
 
 def outcome_of(act: Callable[[DropCoordinator, Moving], None]) -> tuple[float, int]:
-    """Return for how many seconds the coordinator tries, and how often."""
+    """Return how many seconds the coordinator tries, and how many times."""
     moving = Moving()
     coordinator = DropCoordinator(moving, moving, moving, moving, moving, moving)  # type: ignore[arg-type]
     with pytest.raises(UserMistake, match="slots move"):

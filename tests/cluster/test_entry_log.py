@@ -134,7 +134,7 @@ def test_a_membership_is_in_effect_until_it_is_truncated() -> None:
 
 
 def test_a_voter_that_is_being_removed_may_be_needed_until_that_is_committed() -> None:
-    """A voter that is being added may be needed as soon as the change is in the log."""
+    """A new voter may be needed for a majority as soon as the change that adds it is in the log."""
     log = log_of(2)
     log.append(member_entry(12, 2, membership(2, [1, 2, 4])))
     three, four = NodeId(3), NodeId(4)

@@ -1,4 +1,4 @@
-"""Simulated clusters with one particular fault each: no data is lost, all nodes that can serve do, and changes end."""
+"""Simulated clusters with one particular fault each: no data is lost, nodes without a fault serve, and changes end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_node_with_a_full_disk_joins_when_there_is_room(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_lost_rack_stops_only_groups_that_have_most_members_in_it(seed: int) -> None:
-    """Groups with most members in the lost rack report a missing leader; the others keep serving.
+    """A group whose members are mostly in the lost rack reports that it has no leader; the other groups keep serving.
 
     All replicas are equal once the rack is back.
     """

@@ -54,7 +54,7 @@ def cluster(nodes: int = 3, replicas: int = 2, meta_voters: int | None = None) -
 
 
 class Log:
-    """The meta group's log: each command is an encoded entry, and the resulting state is encoded and decoded again."""
+    """The meta group's log: each command is encoded as an entry, and the state after it is encoded and decoded."""
 
     def __init__(self, topology: Topology) -> None:
         self.now = topology
@@ -105,7 +105,7 @@ def check(before: Topology, now: Topology, index: int) -> None:
 
 
 def steps(topology: Topology) -> Iterator[GrowthCommand]:
-    """Yield the commands that a driver would send next."""
+    """Yield the commands that the driver of the change may send next."""
     change = topology.change
     if change is None:
         return
@@ -131,7 +131,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
 
 
 def go_on(log: Log, random: Random, count: int) -> None:
-    """Take `count` steps in random order, or fewer if the change ends earlier."""
+    """Take `count` steps in random order, or fewer if the change ends before."""
     for _ in range(count):
         following = list(steps(log.now))
         if following:
@@ -232,7 +232,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
         log.send(command)
     assert log.now.change is None
     assert 4 not in log.now.wanted[META].voters
-    # Node 4's group keeps the node as a member that is down; the node never joined other groups.
+    # Node 4 is down but stays a member of its own group. It never joined other groups.
     assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
     log.send(Begin((), (NodeId(4),)))
     drive(log, Random(1))
@@ -269,9 +269,9 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
 
 @pytest.mark.parametrize("loaded", [0, 2])
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(loaded: int) -> None:
-    """The joiner's group starts again on another node.
+    """The joiner's group starts from nothing on another node.
 
-    Data that the old holders still have moves there; data that they have dropped is lost.
+    Data that the previous holders have not dropped moves there; dropped data is lost.
     """
     log = Log(cluster(3, 1))
     log.admit(4)
@@ -491,7 +491,7 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
 def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
     """A leader of an earlier term does not admit a returning member.
 
-    It may still count entries that the member has lost.
+    Such a leader may count on entries that the member has lost.
     """
     log = Log(cluster(4, 2))
     head = NodeId(1)

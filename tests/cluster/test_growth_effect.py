@@ -11,7 +11,7 @@ from cluster.history import Outcome
 from cluster.ledger import Batch
 
 SECOND = 1_000_000_000
-#: A change that lasts from second 100 to second 110.
+#: A change that begins after 100 seconds and ends after 110 seconds.
 GROWN = Grown("add node 4", 100 * SECOND, 110 * SECOND, {}, 10, None)
 CALM = (91 * SECOND, 95 * SECOND)
 
@@ -37,7 +37,7 @@ def test_a_gap_is_the_longest_call_of_a_series_that_was_under_way_in_the_change(
 
 
 def test_the_least_that_was_written_is_compared_with_what_was_written_before() -> None:
-    calls = steady(90, 103) + steady(107, 120)  # no batch in four of the window's five seconds
+    calls = steady(90, 103) + steady(107, 120)  # in four of the window's five seconds there is no batch
     share = effect_of(GROWN, calls, CALM).throughput_share
     assert share == pytest.approx(0.2, abs=0.05)
     assert effect_of(GROWN, steady(90, 120), CALM).throughput_share == pytest.approx(1.0, abs=0.1)

@@ -1,4 +1,4 @@
-"""The figures of an experiment's phase: its write rate, its lowest rate, and the processor time of each process."""
+"""The figures of a phase of an experiment: its mean and lowest write rate, and the processor time of each process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cluster.growth_phases import Phase, phase_numbers, processor_percent, rate_between, worst_rate
 
-#: A thousand points per second for 20 s, except for a pause in the eleventh and twelfth second.
+#: A thousand points per second for 20 s, with a pause in the eleventh and twelfth second.
 ANSWERS = np.array([[tenth / 10, 0.0 if 100 <= tenth < 120 else 100.0] for tenth in range(200)])
 
 

@@ -213,7 +213,7 @@ def test_what_a_full_queue_forgot_is_counted(town: Town, monkeypatch: pytest.Mon
 
 
 def repeat_until_heard(peers: GrpcPeers, inbox: Inbox, number: int) -> None:
-    """Send a message again until it arrives, as Raft does."""
+    """Send a message repeatedly until it arrives, as Raft does."""
 
     def is_heard() -> bool:
         peers.send(B, [beat(number)])
@@ -447,7 +447,7 @@ def ask(channel: grpc.Channel, path: str, metadata: dict[str, str], request: byt
 def refusal(
     address: str, path: str, metadata: dict[str, str], request: bytes = b"", timeout: float | None = LONG
 ) -> int | grpc.StatusCode:
-    """Make a call with these bytes; return the error's Saros code, or its gRPC code if it has no Saros code."""
+    """Send these bytes as a call; return the Saros code of the error, or the gRPC code if there is no Saros code."""
     with grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]) as channel:
         with pytest.raises(grpc.RpcError) as failed:
             ask(channel, path, metadata, request, timeout)
@@ -719,7 +719,7 @@ def lose_client(_: Iterator[bytes], client: GrpcPeers) -> None:
 @pytest.mark.parametrize("end", [close_stream, lose_client])
 @pytest.mark.parametrize("size", [4, 4 << 20])
 def test_the_servers_iterator_is_closed(town: Town, size: int, end: Callable[..., None]) -> None:
-    # Large answers fill gRPC's window: the server then waits in a send.
+    # Large answers fill gRPC's window. Then the server waits while it sends.
     tap = Tap(size)
     a, _ = town.end(A), town.end(B, streams={"tap": tap})
     answers = a.stream(B, "tap", b"", LONG)
@@ -886,7 +886,7 @@ def assert_nobody_is_heard(town: Town, client: GrpcPeers, error: type[Exception]
 
     client._dialer._address_of = address_of
     client.send(B, [beat(1)])
-    for _ in range(3):  # before the third, two attempts have failed
+    for _ in range(3):  # when the third attempt begins, two have failed
         assert tries.acquire(timeout=LONG)
     for ask_b in (client.call, lambda *request: list(client.stream(*request))):
         with pytest.raises(error) as failed:
@@ -957,7 +957,7 @@ def test_certificates_of_another_authority_are_refused(town: Town, authorities: 
     ours, theirs = authorities
     secure_server(town, ours)
     foreign = theirs.of(A)
-    # The disguised client trusts our authority, so the refusal comes from the server.
+    # The client with the wrong certificate trusts the test's authority, so it is the server that refuses.
     disguised = PeerCredentials(ours.ca, foreign.certificate, foreign.key)
     for credentials in (foreign, disguised):
         assert_nobody_is_heard(town, town.end(A, credentials=credentials, listens=False), Unreachable)
@@ -1008,7 +1008,10 @@ class Renewed:
 
 @pytest.mark.slow
 def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
-    """A wrong certificate is refused until it is replaced, and a valid one may be renewed, by client and server."""
+    """A wrong certificate is refused until it is replaced, and a valid one may be renewed.
+
+    Both hold for client and server.
+    """
     ours, theirs = authorities
     caller, answerer = Renewed(theirs.of(A)), Renewed(ours.of(B))
     town.end(B, credentials=answerer, calls={"echo": lambda _, request: request})

@@ -49,7 +49,10 @@ def operation(
 
 
 def has_an_order(operations: Iterable[Operation]) -> bool:
-    """Return whether some order explains the values that were read. It tries all orders, and prunes only dead ends."""
+    """Return whether some order explains the values that were read.
+
+    It tries all orders; it abandons an order as soon as a read contradicts it.
+    """
     left = [o for o in operations if o.outcome is OK or (o.outcome is UNKNOWN and o.kind is not READ)]
     return _continues(left, None)
 
@@ -69,7 +72,10 @@ def _continues(left: list[Operation], holds: int | None) -> bool:
 
 
 def random_history(rng: random.Random, *, deletes: bool, honest: bool) -> list[Operation]:
-    """Return up to eight operations with many ties in time. If not `honest`, reads return random values."""
+    """Return up to eight operations, many of which begin or end at the same time.
+
+    If not `honest`, reads return random values.
+    """
     count = rng.randint(2, 8)
     kinds = [rng.choice([READ, READ, WRITE, WRITE, DELETE] if deletes else [READ, WRITE]) for _ in range(count)]
     spans = [sorted(rng.choices(range(14), k=2)) for _ in range(count)]
@@ -218,7 +224,7 @@ def _is_settled(history: list[Operation], number: int) -> bool:
 
 
 def _plant(history: list[Operation], change: Callable[[list[Operation], int], None]) -> list[Operation]:
-    """Return the history with a fault at a settled write in the middle of the history."""
+    """Return the history with a fault added, at a settled write in the middle of it."""
     register = [o for o in history if o.register[1] == 1]
     number = next(i for i in range(len(register) // 3, len(register)) if _is_settled(register, i))
     change(register, number)
@@ -241,7 +247,7 @@ def stale_read(register: list[Operation], number: int) -> None:
 
 
 def write_applied_twice(register: list[Operation], number: int) -> None:
-    """Let a retry of a write take effect again after the values of two later writes have been read."""
+    """Let the retry of a write also take effect, after the values of two later writes have been read."""
     later = [i for i in range(number + 1, len(register)) if _is_settled(register, i)][1]
     for i in range(later + 1, len(register)):
         if register[i].kind is READ and register[i].value == register[later].value:

@@ -1,4 +1,7 @@
-"""Many learners of a group get fewer heartbeats each, and wait longer; a leader knows which learners are silent."""
+"""If a group has many learners, each gets fewer heartbeats and waits longer.
+
+A leader knows which learners are silent.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from saros_cluster.raft.ready import RaftOptions, Restored
 GROUP = GroupId(0)
 LEADER, LEARNERS = NodeId(1), 100
 FOUNDED = Position(1, 0, membership(1, [LEADER], range(2, 2 + LEARNERS)))
-#: The number of ticks between two heartbeats to a learner, in a group with that number of learners (`learner_beats`).
+#: For each number of learners: the number of ticks between two heartbeats to a learner (`learner_beats`).
 BEATS = 3
 
 
@@ -23,7 +26,7 @@ def member(node: int) -> RaftNode:
 
 
 def said(node: RaftNode) -> list[Message]:
-    """Return all messages of a node; persist and apply entries as the node demands."""
+    """Persist and apply entries as the node demands; return all messages that it sends."""
     found: list[Message] = []
     while not (ready := node.ready()).is_empty:
         found += ready.messages

@@ -10,7 +10,10 @@ TICK = 50 * MS
 
 
 class Log:
-    """A log whose writes take the times that a test chooses. Its health is checked as often as by a host."""
+    """A log whose writes take the times that a test chooses.
+
+    The health of this log is checked as often as a host checks it.
+    """
 
     def __init__(self) -> None:
         self.latency = LogLatency()
@@ -34,7 +37,7 @@ class Log:
         return self.latency.check(self.now).slow
 
     def idle(self, ns: int, write_ns: int) -> bool:
-        """Let time pass without writes other than probes, which take `write_ns`."""
+        """Let time pass. The only writes are probes, each of which takes `write_ns`."""
         until = self.now + ns
         while self.now < until:
             self.wait(TICK)

@@ -263,7 +263,7 @@ def commands_of(sender: Sender, step: Step, number: int, index: int) -> list[byt
 def test_members_come_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, files: tuple[bytes, ...], steps: list[Step]
 ) -> None:
-    """One member flushes, saves, restarts and is replaced by a snapshot; the other member only applies entries."""
+    """One member flushes, saves, restarts and installs a snapshot; the other member only applies entries."""
     folder, sender = tmp_path_factory.mktemp("members"), Sender(files)
     steady, restless = Member(folder / "steady"), Member(folder / "restless")
     try:

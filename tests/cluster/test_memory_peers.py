@@ -19,7 +19,7 @@ def beat(number: int, sender: NodeId, receiver: NodeId) -> Message:
 
 
 class Log:
-    """The messages that arrived, each with its receiver and time."""
+    """The messages that have arrived, each with its receiver and the time of its arrival."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self.lines: list[tuple[int, NodeId, NodeId, int]] = []

@@ -1,4 +1,7 @@
-"""MERGE on all nodes: the coordinator polls nodes until they are done; a node that is not polled stops its merge."""
+"""MERGE on all nodes: the coordinator polls each node until its merge has ended.
+
+A node that is not polled stops its merge.
+"""
 
 from __future__ import annotations
 

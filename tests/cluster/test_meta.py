@@ -125,7 +125,7 @@ def test_a_name_is_taken_until_the_drop_is_done() -> None:
 
 
 def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
-    """A drop during the move of a slot would miss the slot's data at the old group or at the new group."""
+    """If a series were dropped while a slot moves, the old or the new group would keep the slot's data."""
     state = MetaState(FIRST)
     steps = itertools.count(1)
 
@@ -322,7 +322,7 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whole: bool) -> None:
-    """Nothing would correct such a mistake: a strong SHOW does not ask the group of a dropped database."""
+    """Such a mistake would be permanent: a strong SHOW does not ask the group of a dropped database."""
     created = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))
     drop = changes.DeleteDatabase("root.a")
     schema = ClusterSchema()

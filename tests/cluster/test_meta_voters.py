@@ -1,6 +1,6 @@
-"""The voters of the meta group: a few of many nodes, on different racks.
+"""The voters of the meta group: they are a few of many nodes, on different racks.
 
-A voter that is silent for long is replaced.
+A voter that has been silent for long is replaced.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """If most of the voters to keep are silent, a group with too many voters gives up none of them."""
+    """If a group has too many voters, but most of those that it would keep are silent, it gives up none."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)
@@ -213,7 +213,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """At the end of a change, the leader may replace the voters that the change has chosen, but only once."""
+    """The leader may replace the voters that a change has chosen, at the end of the change and only once."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))

@@ -1,4 +1,7 @@
-"""Key-value pairs in the meta group: they survive a restart, and a writer must have seen all earlier changes."""
+"""Key-value pairs in the meta group: they survive a restart.
+
+A write succeeds only if its sender knows all earlier changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted mistakes refer to existing code: a mistake planted under a name that is gone would have no effect."""
+"""Planted mistakes refer to existing code: under a name that no longer exists, a mistake would have no effect."""
 
 from __future__ import annotations
 

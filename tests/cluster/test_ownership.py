@@ -1,4 +1,4 @@
-"""The slots that a group owns during moves: accepted writes, slots shown to readers, refusals, and the JSON."""
+"""The slots that a group owns during moves: the writes that it accepts or refuses, what readers see, and the JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arrival(epoch: int, *slots: int, partitions: tuple[tuple[str, int], ...] = (
 
 
 def moved() -> Ownership:
-    """Return the ownership after moves of slots.
+    """Return the slots that a group owns after three moves.
 
     Of eight slots, the group had 0 to 3; move 4 took 1 and 2, move 5 brought 6, move 7 took 3.
     """

@@ -21,7 +21,7 @@ NODES = st.lists(st.integers(1, 10_000).map(NodeId), min_size=1, max_size=9, uni
 
 
 def test_slots_never_change() -> None:
-    # Computed with another implementation of murmur3. The location of existing data depends on these values.
+    # Computed with another implementation of murmur3. If these values changed, existing data would no longer be found.
     assert [4942, 1277, 5535] == [slot_of("root.plant", number) for number in (0, 1, -1)]
     assert 7822 == slot_of("root.厂", 3_000)
 
@@ -56,8 +56,8 @@ def test_rebalancing_is_even_and_moves_as_little_as_possible(owned: list[int], h
     assert counts.keys() <= heads
     share, remainder = divmod(len(owners), len(heads))
     assert sorted(counts.get(head, 0) for head in heads) == [share] * (len(heads) - remainder) + [share + 1] * remainder
-    # No even split moves fewer slots: each head gives up its slots above `share`, except that the `remainder` largest
-    # heads keep one more.
+    # No even split moves fewer slots: each head gives up all slots but `share`, or but `share` + 1 if it is one of the
+    # `remainder` largest heads.
     had = sorted((Counter(owned)[head] for head in heads), reverse=True)
     kept = sum(min(count, share + (place < remainder)) for place, count in enumerate(had))
     assert len(owners) - kept == int(np.count_nonzero(found != owners))

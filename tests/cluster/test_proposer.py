@@ -1,4 +1,4 @@
-"""Proposals to groups that have no leader, and to nodes that do not answer: their duration, and their errors."""
+"""Proposals to groups that have no leader and to nodes that do not answer: how long they take, and their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 GROUP = GroupId(3)
 SECOND = 1_000_000_000
 START = datetime(2026, 11, 26, 12, 3, 5, tzinfo=UTC)
-#: The answer of a follower that knows no leader.
+#: The answer of a follower that does not know of a leader.
 FOLLOWS = b"n" + (-1).to_bytes(8, "little", signed=True)
 
 

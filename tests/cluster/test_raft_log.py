@@ -19,7 +19,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import PendingRecord
 
-#: A segment size so small that a few writes fill a segment.
+#: A segment size that is so small that a few writes fill a segment.
 SMALL = LogOptions(segment_bytes=260)
 
 
@@ -333,9 +333,9 @@ def test_a_failed_fsync_ends_the_log() -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "bad"])
 def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: int) -> None:
-    """Repeat the same calls, and let a different disk operation fail each time.
+    """Repeat the same calls; each time, let another disk operation fail.
 
-    The log then stops, or continues if the failure was only a full disk.
+    After the failure, the log stops; but if the disk was only full, it continues.
     """
     fails_at = 0
     while True:
@@ -356,7 +356,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
                     model.release(1, index - 1)
                     model.cut()
         except (LogFailed, OSError):
-            assert model.disk.operations > fails_at  # the operation that was to fail has been reached
+            assert model.disk.operations > fails_at  # the calls have reached the operation that was to fail
         for how, disk in model.disk.picture().crashes():
             _, found = RaftLog.open(FOLDER, disk, SMALL)
             assert model.note().allows(found, how) is not None, (fails_at, how, found)
@@ -366,7 +366,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
     assert fails_at > 30
 
 
-# ---------------------------------------------------------------------- bytes that are not ours
+# ---------------------------------------------------------------------- bytes that no log has written
 
 
 def open_records(*records: tuple[int, list[bytes]]) -> dict[GroupId, LogContents]:
@@ -553,7 +553,7 @@ class Walk:
             assert needed or len(model.disk.list(FOLDER)) <= 2  # there may be a second segment if the first was full
 
     def reopen(self, number: int) -> None:
-        """Reopen the log after a power cut, after the death of the process, or after closing the log."""
+        """Reopen the log after a power cut, after the death of the process, or after it was closed."""
         crashes = list(self.model.disk.picture().crashes())
         how, disk = crashes[number % len(crashes)]
         note = self.model.note()

@@ -1,9 +1,9 @@
-"""After a crash at any disk operation, and a crash during the restart, the log has all records that were durable.
+"""After a crash at any disk operation, and after another crash during the restart, the log has all durable records.
 
 A fixed sequence of calls is made to a log on a `CrashDisk`, which takes a picture at each operation. For every picture,
-each state of the disk that a restart may find is opened and compared with the permitted states (`raft_log_model`). Some
-of these logs are then used further on disks that also take pictures: they are opened, written, released and truncated,
-with a crash at each disk operation.
+the log is opened on each disk that a restart may find, and is compared with the permitted states (`raft_log_model`).
+Some of these logs are then used further, on disks that also take pictures. They are opened, written, released and
+truncated, with a crash at each disk operation.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from saros_storage.log import Durability, LogOptions
 
 pytestmark = pytest.mark.slow
 
-#: A segment size so small that a few writes fill a segment.
+#: A segment size that is so small that a few writes fill a segment.
 SEGMENT_BYTES = 260
-#: Of the distinct disks left by crashes, one in `ONE_OF` is used further and crashes again.
+#: Crashes leave many different disks. One in `ONE_OF` of these is used further and crashes again.
 ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
-    """Write to three groups. One of them releases its entries late, and another one begins with a vote.
+    """Write to three groups. One group releases its entries late, and another one begins with a vote.
 
     The calls include a conflict, a snapshot, and a group that leaves.
     """
@@ -71,7 +71,7 @@ def tell(model: ModelledLog) -> None:
 
 
 def go_on(model: ModelledLog) -> None:
-    """Use a log of any content further: write in all groups, release entries, truncate, and write again."""
+    """Use a log further, whatever its content: write in all groups, release entries, truncate, and write again."""
     for group, state in model.now.items():
         index, term = state.last
         model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))

@@ -71,7 +71,7 @@ def elected() -> RaftNode:
 
 
 def test_a_node_that_has_given_its_vote_waits_for_the_candidate() -> None:
-    """It waits even if it was already in the candidate's term."""
+    """The node waits even if it was in the candidate's term before it voted."""
     node = member()
     node.step(Vote(GROUP, THREE, ONE, 1, 0, 0))
     work(node)

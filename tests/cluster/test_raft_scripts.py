@@ -1,4 +1,4 @@
-"""Raft driven by scripts: each script in testdata/raft/ gives its recorded output.
+"""Raft nodes driven by scripts: the output of each script in testdata/raft/ equals the recorded output.
 
 `pytest --rewrite` updates the outputs.
 """

@@ -26,7 +26,7 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 40))
 def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> None:
-    """All members have all acknowledged entries, whichever nodes crashed, were cut off, or left."""
+    """All members have all acknowledged entries, no matter which nodes crashed, were cut off, or left."""
     worlds = [World(seed).run() for seed in range(first, first + 40)]
     figures = Figures()
     for world in worlds:
@@ -38,7 +38,7 @@ def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> No
 
 
 def test_a_seed_tells_the_same_story_twice() -> None:
-    """The seed of a failure reproduces the same failure."""
+    """If a seed leads to a failure, it leads to the same failure in the next run."""
     for seed in (3, 4, 5):
         first, second = (World(seed).run() for _ in range(2))
         assert first.story == second.story
@@ -47,5 +47,5 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    """The tests find a mistake that loses or invents data."""
+    """If a mistake that loses or invents data is planted, these worlds find it."""
     assert hunt(lambda seed, places: World(seed, places).run(), mutant, range(50)) is not None

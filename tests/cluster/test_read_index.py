@@ -43,7 +43,7 @@ ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 INTERVAL = 100
 #: The answer of a leader that does not reply.
 SILENCE = -1
-#: The answer of a leader: an index, None (ask again), SILENCE, or NotHere (the local replica has ended).
+#: The answer of a leader: an index; None for "ask again"; SILENCE; or NotHere if the local replica has ended.
 Answer = int | NotHere | None
 
 
@@ -52,7 +52,7 @@ def first_topology(nodes: Sequence[NodeId], replicas: int = 1) -> Topology:
 
 
 class Reading:
-    """A leader's pending answer. A caller that waits for it advances the virtual time."""
+    """A leader's pending answer. If a caller waits for this, the virtual time advances."""
 
     def __init__(self, cluster: Cluster, answer: Answer) -> None:
         self._cluster = cluster
@@ -82,13 +82,13 @@ class InlinePool:
 class Cluster:
     """Three nodes as node 1 sees them. Waiting only advances a virtual clock.
 
-    By default, each node has one group, no group is local, and node 3 is gone.
+    By default, each node has a replica of one group, none of them is on node 1, and node 3 is gone.
     """
 
     def __init__(self, replicas: int = 1, local: Collection[int] = (), gone: Collection[int] = (3,)) -> None:
         self.elapsed_ns = 0
         self.gone = set(gone)
-        #: Nodes that are gone, although node 1 does not know it yet.
+        #: Nodes that are gone. Node 1 does not know this.
         self.unnoticed: set[int] = set()
         #: Calls to other nodes: (node, name, group, timeout in seconds).
         self.calls: list[tuple[int, str, int, float]] = []
@@ -239,7 +239,10 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 
 
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
-    """The first attempt is short, unless the group is known to be lost. It does not count as a waiting request."""
+    """The first attempt is short, unless the group is known to be lost.
+
+    This attempt does not count as a waiting request.
+    """
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
     cluster.gone = cluster.unnoticed = {first}
@@ -261,7 +264,7 @@ def test_all_groups_are_asked_once_and_at_once(make: Make) -> None:
 
 
 def test_a_member_is_asked_again_if_its_news_came_too_late(make: Make) -> None:
-    """While the member was asked, another thread learned of newer changes of the group."""
+    """While one thread asked the member, another one received newer changes of the group."""
     cluster = make(gone=())
     cluster.meanwhile = lambda: cluster.schema.apply_delta(TWO, SchemaDelta(3, True, ()))
     assert {2: 7} == cluster.barrier.catch_up([TWO], STRONG_SECONDS)
@@ -458,7 +461,10 @@ def test_a_strong_partial_read_leaves_out_data_groups_without_a_leader(make: Mak
     ids=("strong", "strong partial", "mid partial"),
 )
 def test_a_read_fails_without_the_meta_group(make: Make, point: ReadPoint, decisive: str) -> None:
-    """Even a read that may leave out data groups fails. A read that may not fails because a data group is also lost."""
+    """Even a read that may leave out data groups fails without the meta group.
+
+    Any other read fails because a data group is also lost.
+    """
     cluster = make()
     cluster.leaders[META] = [SILENCE]
     with pytest.raises(NoLeader, match=decisive):
@@ -481,7 +487,7 @@ def some_series(database: str) -> tuple[SchemaChange, ...]:
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_asked(make: Make, moves: bool) -> None:
-    """If `moves`, slots move while the groups are asked, and the answers may be those of former owners."""
+    """If `moves` is True, slots move while the groups are asked. So a former owner may have answered."""
     cluster = make(gone=())
     database, _ = cluster.database(TWO, THREE)
     cluster.know({database: {}})
@@ -506,7 +512,7 @@ def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_ask
 def test_a_read_without_databases_asks_one_data_group_that_can_answer(
     make: Make, local: Collection[int], leaderless: Collection[int], asked: GroupId
 ) -> None:
-    """Any data group will do, since each has the catalogue and the TTL rules."""
+    """It is sufficient to ask any one data group, since each has the catalogue and the TTL rules."""
     cluster = make(local=local, gone=())
     cluster.leaderless = set(leaderless)
     cluster.barrier.catch_up_with(strong(), cluster.barrier.resolve(ReadScope(("root.z",))), STRONG_SECONDS)
@@ -618,7 +624,7 @@ def test_a_session_sees_here_what_it_saw_on_another_node(make: Make) -> None:
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
     assert wait({ONE: 9, schema_of(ONE): 9}, SHOWN_SECONDS)
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
-    assert wait({ONE: 10}, SHOWN_SECONDS)  # True, since the view will report that points are missing
+    assert wait({ONE: 10}, SHOWN_SECONDS)  # the result is True, since the view will report that points are missing
     assert pytest.approx(0.1 + SHOWN_SECONDS) == cluster.elapsed_s
     assert not wait({schema_of(ONE): 10}, SHOWN_SECONDS)
     assert pytest.approx(0.1 + 2 * SHOWN_SECONDS) == cluster.elapsed_s
@@ -665,7 +671,7 @@ def test_a_member_that_is_behind_is_not_the_last_one_asked(make: Make) -> None:
 
 
 def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None:
-    """Entries of a remote group that do not change its schema do not count, and neither do late replies."""
+    """If an entry of a remote group does not change its schema, it does not count. Neither does a late reply."""
     cluster = make(local=(1,), gone=())
     cluster.know({})
     shown = []

@@ -1,4 +1,4 @@
-"""The holder's side of remote reads: leases, limits, batches, shared views, and readers that end while in use."""
+"""Remote reads at the node that holds the data: leases, limits, batches, shared views, and readers that end in use."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
-    """Return readers that were opened by a call each, so that each gets a stream at once as long as any is free."""
+    """Open each reader by a separate call, so that it gets a stream at once if one is free; return the readers."""
     holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
@@ -374,7 +374,7 @@ def test_of_large_series_first_parts_come_as_far_as_there_is_room() -> None:
     assert [2] * len(came) == [len(batch.items) for batch in came]
     assert BATCH_BYTES // FIRST_BYTES == len(came)
     assert [None] * (100 - len(came)) == [batch for _, batch in found[len(came) :]]
-    # A stream continues where the first batch has ended.
+    # A stream begins with the rows after those of the first batch.
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, found[0][0]).encode())
     times = [item.times for answer in stream for item in decode_batch(answer).items if isinstance(item, Block)]
     assert np.array_equal(np.arange(2 * rows, 8 * rows), np.concatenate(times))

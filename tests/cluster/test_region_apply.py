@@ -1,4 +1,4 @@
-"""A data group's state follows from its log alone: on every member, and again after every restart."""
+"""A data group's state follows from its log alone, on every member and after every restart."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def others_own_schemas() -> Iterator[None]:
 
 
 class Elsewhere:
-    """Data that has not arrived yet, for tests that do not read it. Implements `MemorySource`."""
+    """Stands for data that has not arrived yet; tests do not read it. Implements `MemorySource`."""
 
     rank = Rank(0, 0)
 
@@ -150,7 +150,7 @@ class Member:
     ) -> object:
         """Add an entry.
 
-        By default, a drop has a new number, and a write has seen all drops and the newest table.
+        By default, a drop has a new number, and the sender of a write knows all drops and the newest table.
         """
         table = TableVersion(0, self.machine.replica.ownership.opened) if known is None else known
         return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, table))
@@ -254,7 +254,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
         member.machine.region.flusher.freeze(slices[1])
         while member.machine.region.flusher.busy:
             member.machine.region.lock.wait()
-    member.machine.save()  # covers all entries, but a restart replays the entries that are not in files
+    member.machine.save()  # includes all entries, but a restart replays those that are not in files
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -359,7 +359,10 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
-    """A drop goes to all groups: the sender need not know the owners of slots, since no slot moves during the drop."""
+    """A drop is sent to all groups.
+
+    The sender need not know the owners of slots, since no slot moves during the drop.
+    """
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
     member.transfer(Fence(4, (member.slot("root.b", 0),)))
@@ -487,7 +490,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     ids=("delete", "drop series", "drop database"),
 )
 def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
-    """Every member that has applied the fence can be the source of a move, whatever it has applied since."""
+    """If a member has applied the fence, it can be the source of a move, whatever entries it has applied since."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -659,7 +662,10 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
 
 
 def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
-    """The deletion is repeated for slots that were moving. In others, rows written since the first attempt stay."""
+    """The deletion is repeated for slots that were moving.
+
+    Rows of other slots stay if they were written since the first attempt.
+    """
     member, request = Member(tmp_path), Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
@@ -797,7 +803,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that asked for all changes would apply the group's answer to series that another group owns now."""
+    """If a node asked for all changes, it would apply the group's answer to series that another group owns now."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -846,7 +852,10 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
-    """A request takes effect on the group's first slots, and later on arrived slots; both facts move with the slots."""
+    """A request took effect on the group's first slots, and later on slots that had arrived.
+
+    Both records move with the slots.
+    """
     requests, request = AppliedRequests(), Request(1, 1)
     requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
@@ -950,7 +959,7 @@ def test_a_snapshot_whose_files_are_not_what_they_should_be_is_refused(tmp_path:
 
 
 class Slow(LocalDisk):
-    """A disk on which a flush waits until the state of another region is being written."""
+    """A disk on which a flush waits until another region begins to write its state."""
 
     def __init__(self) -> None:
         self.flushing, self.replacing = threading.Event(), threading.Event()
@@ -1042,7 +1051,7 @@ def mutation_of(step: Sequence[object], number: int) -> Mutation:
 @settings(max_examples=40)
 @given(st.lists(STEP, max_size=40))
 def test_restarts_change_nothing(tmp_path_factory, steps: list[tuple[object, ...]]) -> None:
-    """A member that flushes, saves and restarts ends in the same state as a member that only applies entries."""
+    """A member that flushes, saves and restarts has the same final state as a member that only applies entries."""
     folder = tmp_path_factory.mktemp("members")
     steady, restless = Member(folder / "steady"), Member(folder / "restless")
     sent: list[tuple[Request, Mutation]] = []

@@ -1,4 +1,4 @@
-"""The life of a data group's replica: when it waits, when it releases log entries, and what a snapshot replaces."""
+"""The life of a data group's replica: the times when it waits or releases log entries, and the effect of a snapshot."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_files_of_a_snapshot_that_nobody_wants_any_more_are_released(tmp_path: P
 
 
 def held_files(folder: Path) -> list[Path]:
-    """Return the files that captures keep."""
+    """Return the files that exist only because of captures."""
     return [path for path in (folder / "snapshots").rglob("*") if path.is_file()]
 
 
@@ -280,7 +280,7 @@ def test_other_nodes_learn_the_schema_at_the_start_and_with_a_snapshot(tmp_path:
 
 
 def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -> None:
-    """The node will not apply the entries that it had in its log when it started."""
+    """When the node started, its log had entries that the node will never apply."""
     leader, laggard = leader_of(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.log = [Entry(n, 1, EntryKind.NOOP) for n in range(1, 100)]
     laggard.start_alone()

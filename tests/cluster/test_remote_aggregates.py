@@ -55,7 +55,7 @@ Row = tuple[Scalar, ...]
 
 
 def calls_of(scan: ScanRequest) -> tuple[AggregateCall, ...]:
-    """Return calls of all aggregates that can be computed from statistics, for all columns of a scan."""
+    """Return a call of each aggregate that can be computed from statistics, for each column of a scan."""
     return tuple(
         AggregateCall(name, (InputColumn(index, type_),), aggregate.check([type_]))
         for index, type_ in enumerate(scan.types)
@@ -99,7 +99,7 @@ def check(plant: Plant, scan: ScanRequest, windows: TimeWindows | None) -> None:
 def same(one: Scalar, other: Scalar) -> bool:
     """Return whether results are equal.
 
-    Sums of floats may differ a little, since they may be added in another order.
+    A sum of floats may differ a little, since the numbers may be added in another order.
     """
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
@@ -154,7 +154,7 @@ def scans(draw: st.DrawFn) -> ScanRequest:
     return request(device, *names, start=start, end=end, back=draw(st.booleans()))
 
 
-#: Windows that tumble, overlap, or leave gaps. Some contain borders of slices.
+#: Windows that follow each other directly, overlap, or leave gaps. Some contain borders of slices.
 WINDOWS = st.none() | st.builds(
     lambda start, length, interval, step, label_end: TimeWindows(
         start, start + length, interval, 0, step, 0, label_end
@@ -197,7 +197,7 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
 
 
 def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWindows | None) -> None:
-    """Check that scans give the same results when they run together as when each runs alone."""
+    """Run scans together, and each scan alone; check that the results are equal."""
     expected: list[tuple[Scalar, ...]] = []
     times: list[tuple[Scalar, ...]] = []
     for scan in scans:

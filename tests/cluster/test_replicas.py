@@ -32,7 +32,7 @@ NOW = TableVersion(1, 1, 1)
 
 
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
-    """Return the times of root.a.d that a reader finds in groups 1 and 2 of a node.
+    """Return the times of the points of root.a.d that a reader finds in groups 1 and 2 of a node.
 
     `epoch` is the epoch of the reader's table, and `moved` the last move from group 1 to group 2 in this table.
     """
@@ -61,7 +61,7 @@ def points(view: ReadView) -> list[tuple[int, object]]:
 
 
 def moved_from(source: Member, target: Member) -> None:
-    """Fence a slice with points in one group, and open it in another."""
+    """Fence a slice that has points in one group, and open the slice in another group."""
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
     source.transfer(Fence(1, (source.slot("root.a", 0),)))
@@ -175,7 +175,7 @@ class Watched(LocalDisk):
 
 
 def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
-    """Data that moves during the backup may be missing from the captures of both groups."""
+    """If data moves during the backup, the captures of both groups may lack it."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))

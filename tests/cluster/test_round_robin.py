@@ -1,4 +1,4 @@
-"""Round robin: a pick takes each item in turn, and no item twice."""
+"""Round robin: each pick tries all items in turn, beginning with the next one, and none twice."""
 
 from __future__ import annotations
 

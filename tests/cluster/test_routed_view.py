@@ -47,7 +47,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
 
 
 def view_of(plant: Plant, point: ReadPoint, clock: ManualClock | None = None, *, holders: int = 1) -> RoutedView:
-    """Return a view with `holders` nodes to ask for each group that is on another node."""
+    """Return a view that can ask `holders` nodes for each group that is not on this node."""
 
     def routes(device: str, time: TimeRange) -> list[GroupId]:
         return [group for group in plant.routes(device, time) if group not in point.missing]

@@ -1,4 +1,4 @@
-"""Which group a row goes to."""
+"""The group that a row goes to."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Regions:
-    """A clock, and the region of one group, whose partition activity is set by the test."""
+    """A clock, and the region of one group. The test sets the activity of the region's partitions."""
 
     def __init__(self) -> None:
         self.now_ns = 0

@@ -1,4 +1,4 @@
-"""The files of state machines: the state that a node started with survives, even if the file's writer was killed."""
+"""The files of state machines: if a node started with a state, that state survives even if its writer was killed."""
 
 from __future__ import annotations
 

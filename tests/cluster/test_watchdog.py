@@ -24,7 +24,7 @@ def watchdog() -> Iterator[Watchdog]:
 
 
 def passes(watchdog: Watchdog) -> bool:
-    """Set a short limit, and return whether its action is called."""
+    """Set a short limit; return whether the watchdog calls the action."""
     acted = threading.Event()
     with watchdog.limit(SHORT, acted.set) as limit:
         return acted.wait(PATIENCE_S) and limit.passed

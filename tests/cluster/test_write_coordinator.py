@@ -90,7 +90,7 @@ class Groups:
 
 
 def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutation] | None = None) -> None:
-    """Write rows to these groups with a deadline. `before` has the mutations that the request has already made."""
+    """Write rows to these groups before a deadline. `before` contains the changes that the request has made before."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
         entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]

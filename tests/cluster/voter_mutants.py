@@ -29,7 +29,7 @@ def counts_learners_for_the_quorum(plant: Plant):
 
 @mutant
 def replaces_voters_without_a_joint_membership(plant: Plant):
-    """Several voters may be replaced at once."""
+    """Several voters may be replaced at the same time."""
     plant(Membership, "entering", lambda self, target: target)
 
 

@@ -44,11 +44,13 @@ _WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
-#: Delays between opening a view and reading it. Replicas may crash or be replaced meanwhile.
+#: How long a client waits after it has opened a view, before it reads the view. Replicas may crash or be replaced
+#: meanwhile.
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
-#: The maximum number of operations per device, since the search for a linear order is expensive.
+#: The maximum number of operations on a device. It is low, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
-#: The number of consecutive weak reads, each at any node. Later reads must show at least as much as earlier reads.
+#: The number of consecutive weak reads, each at any node. A later read must show at least the points that an earlier
+#: one showed.
 _WEAK_READS = 3
 #: The fraction of reads with a time range.
 _BOUNDED_SHARE = 0.4
@@ -92,7 +94,7 @@ def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
 
 
 class Registers:
-    """The registers, and the history of all clients' operations on them."""
+    """The registers of a world, and the history of all clients' operations on them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -113,7 +115,7 @@ class Registers:
     ) -> None:
         """Record an operation on some registers that has just ended.
 
-        A connection's consistency is fixed, so a client's strong reads and its other reads belong to different
+        The consistency of a connection is fixed. So a client's strong reads and its other reads belong to different
         sessions.
         """
         now = self._world.threads.now_ns
@@ -137,7 +139,7 @@ class Registers:
             self._counts[register] = self._counts.get(register, 0) + 1
 
     def are_full(self, device: str) -> bool:
-        """Return whether a device has had as many operations as can be checked quickly."""
+        """Return whether a device has had the maximum number of operations."""
         return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in self._world.timestamps)
 
     def probe(self, node: NodeId) -> Probe:
@@ -209,7 +211,10 @@ def write(life: Life, device: str, times: Sequence[int], value: int, request: Wr
 
 
 def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
-    """Open a view; return it with its read point, which is known after reading. The caller closes it."""
+    """Open a view; return it with its read point, which is complete only after the view has been read.
+
+    The caller closes it.
+    """
     database = life.node.database
     point = database.read_point(consistency, horizon)
     database.catch_up(point, EVERYTHING)
@@ -217,7 +222,7 @@ def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) ->
 
 
 class Client:
-    """A client that makes one request after the other."""
+    """A client that makes its requests one after the other."""
 
     def __init__(self, world: World, number: int) -> None:
         self.world = world
@@ -228,11 +233,11 @@ class Client:
         self.operations = 0
         self.random = world.random
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
-        #: An impatient client retries while its request is still in progress.
+        #: An impatient client repeats a request while the first attempt is in progress.
         self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
         #: The range of times that the client writes, deletes and reads.
         self.window = _WINDOW
-        #: The timeout of a drop, which is not retried.
+        #: The timeout of a drop, which is not repeated.
         self.drop_seconds = 20.0
         #: The id by which nodes know this client.
         self._client = 1_000 + number
@@ -362,8 +367,8 @@ class Client:
                 return known is not None and MEASUREMENT in known.series
 
             # Like a query, look up the series first, and then read the points. While a series is being dropped, some
-            # groups still have points of it. No query reads these points, not even if the series has been created again
-            # by then.
+            # groups have points of it and others do not. No query reads these points, not even if the series has been
+            # created again by then.
             sources = [(device, time)]
             is_there = settled_plan(database, point, [pattern], look_up, lambda there: sources if there else ())
             database.finish_schema_read(point)
@@ -418,7 +423,8 @@ class Client:
     def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
         """Try one node after the other.
 
-        With `only`, a single group decides, so a refusal or a missing leader means that the request has no effect.
+        If `only` is True, a single group decides. Then a refusal or a missing leader means that the request has no
+        effect.
         """
         threads = self.world.threads
         until = threads.now_ns + _PATIENCE_NS

@@ -4,8 +4,8 @@ A crash of the process loses nothing. After a power cut, each file has its synce
 first part of its unsynced writes, or by zeros; of the journal of moves (`disk_model`), a prefix is durable, or all
 moves except one.
 
-An operation takes effect at once and then takes time, but a sync first takes time and then takes effect. Thus a crash
-can occur in the middle of a task.
+An operation takes effect at once and then takes time, but a sync first takes time and then takes effect. Since
+operations take time, a crash can occur in the middle of a task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from cluster.world_threads import Threads
 from disk_model import DiskModel, Folder, Inode
 
-#: The longest tail of zeros; a longer one would behave the same.
+#: The maximum number of zeros at the end of a file. More zeros would have the same effect.
 _ZEROS_MAX = 64
 
 
@@ -43,7 +43,7 @@ class WorldDisk(DiskModel):
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
-        """Let a task call `die`, which kills its node, at the end of this number of further operations."""
+        """Let a task call `die` at the end of the given number of further operations. `die` kills the node."""
         self._fatal = (self._operations + operations, die)
 
     def live_on(self) -> None:
@@ -51,7 +51,7 @@ class WorldDisk(DiskModel):
         self._fatal = None
 
     def _put_survivors(self, disk: WorldDisk) -> WorldDisk:
-        """Copy the state that this disk has after a power cut to another disk."""
+        """Copy the content that this disk has after a power cut to another disk."""
         journal = self.journal
         kept = journal[: self._random.randrange(len(journal) + 1)]
         if len(journal) > 1 and self._random.random() < 0.1:

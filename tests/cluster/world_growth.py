@@ -2,12 +2,12 @@
 
 Nodes join, leave, and replace each other; slots are placed by hand; changes are aborted. A joining node may be lost
 permanently: its change is aborted, or the node is given up and removed by another change. With only one replica, a node
-is lost only before it has any data, since that data would be lost with it. In beset worlds, some commands are late: an
-abort past the point of no return, a second change during another, a step of a finished change. Late commands must have
-no effect.
+is lost only before it has any data, since that data would be lost with it. In beset worlds, where faults follow the
+steps of changes, some commands are late: an abort past the point of no return, a second change during another, a step
+of a finished change. Late commands must have no effect.
 
-After each step, the operator looks up the step's result, since the reply may be lost. When faults have ended, every
-change must end, no node may be left waiting to join, and every removed node must know that it is removed.
+After each step, the operator looks up the result of the step, since the reply may have been lost. When faults have
+ended, every change must end, no node may be waiting to join, and every removed node must know that it is removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: The smallest number of members with which the meta group survives the loss of a member in any state of a change.
+#: The smallest number of members of the meta group with which it survives the loss of one of them in any state of a
+#: change.
 _MEMBERS_TO_LOSE = 3
 #: In a world with faults in bad moments (`is_beset`), the probability that the operator sends a command too late when
 #: the operator checks on a change.
@@ -79,7 +80,7 @@ class Operator:
     def _is_over(self) -> bool:
         """Return whether the meta leader has nothing more to do.
 
-        Other nodes are not asked, since they may have just restarted.
+        The other nodes are not asked: they may have just restarted.
         """
         lives = [member.life for member in self.world.members.values() if member.is_up]
         leader = next((life for life in lives if life.host.leads(META)), None)
@@ -157,7 +158,7 @@ class Operator:
         self._tell(Admit(*self.world.addresses(NodeId(number)), f"token {self._tokens}", rack))
 
     def _lose_later(self, joining: Sequence[NodeId]) -> None:
-        """Lose a joining node permanently, unless it has joined by then."""
+        """Lose a joining node permanently, unless it has joined before that."""
 
         def lose() -> None:
             change = self.world.topology().change

@@ -19,7 +19,7 @@ from cluster.world_threads import Place
 
 Plant = Callable[[object, str, object], None]
 Mutant = Callable[[Plant], None]
-#: If a mistake is not found within this many seeds, the world does not check enough.
+#: The number of seeds within which a mistake must be found; otherwise the world does not check enough.
 SEEDS_MAX = 2_000
 
 

@@ -5,9 +5,9 @@
     stream     request -> a task at the other node, which continues when its last reply was taken
     exchange   the same as `call`, for a client's request to a node
 
-A cut is one-way. A request fails soon if the node is down, soon after a crash if the node crashes during the request,
-and at the timeout if the node is unreachable. Calls and streams are not lost or duplicated at random: they model
-connections, which retransmit.
+A cut is one-way. A request fails after a short time if the node is down, shortly after a crash if the node crashes
+during the request, and at the timeout if the node is unreachable. Calls and streams are not lost or duplicated at
+random: they model connections, which retransmit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_cluster.raft.messages import Message
 from saros_cluster.transport.codec import decode_batch, encode_batch
 
 T = TypeVar("T")
-#: A connection whose other end disappeared silently is closed after this time.
+#: If the other end of a connection disappears silently, the connection is closed after this time.
 _SILENCE_NS = 3_000_000_000
 _REPEAT_NS = 200_000_000
 #: The location of clients.
@@ -68,7 +68,7 @@ class WorldNetwork:
         #: Whether messages from one node to another may be reordered.
         self.overtakes = chance.random() < 0.5
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: Nodes whose message connections are broken, but not their request connections.
+        #: Nodes whose connections for messages are broken. Their connections for requests work.
         self.uninformed: set[NodeId] = set()
         self.endpoints: dict[NodeId, Endpoint] = {}
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
@@ -82,7 +82,7 @@ class WorldNetwork:
         endpoint.receiver = self.threads.spawn("receive", endpoint.owner, lambda: self._receive(endpoint))
 
     def leave(self, node: NodeId) -> None:
-        """Remove a crashed node; connected nodes notice soon."""
+        """Remove a crashed node; connected nodes notice this after a short time."""
         endpoint = self.endpoints.pop(node, None)
         if endpoint is not None:
             for broken in list(endpoint.broken.values()):
@@ -105,7 +105,10 @@ class WorldNetwork:
     def carry(
         self, sender: NodeId, receiver: NodeId, arrive: Callable[[], None], lost: Callable[[], None] | None = None
     ) -> None:
-        """Call `arrive` once the link is not cut; if it is cut for as long as connections retransmit, call `lost`."""
+        """Call `arrive` as soon as the link is not cut.
+
+        If it is cut for as long as connections retransmit, call `lost`.
+        """
         self._carry_until(sender, receiver, arrive, lost, self.threads.now_ns + _SILENCE_NS)
 
     def _carry_until(
@@ -266,8 +269,8 @@ class WorldPeers:
 class WorldStream:
     """A stream of replies; implements `Answers`.
 
-    The task at the other node makes the next reply when the last reply was taken. That task learns of the stream's end
-    from a message, or from silence if the message does not arrive.
+    The task at the other node makes a reply when the previous one has been taken. A message informs that task of the
+    stream's end. If the message does not arrive, the task notices the silence.
     """
 
     def __init__(
@@ -336,7 +339,7 @@ class WorldStream:
         self._threads.after(network.delay(), lambda: network.carry(self._asker, self._node, event, self._break))
 
     def _back(self, what: bytes | BaseException | None) -> None:
-        """Send an item to the caller; items arrive in order even if one must be retransmitted."""
+        """Send an item to the caller. Items arrive in order, even if one of them must be retransmitted."""
         self._on_way.append(what)
         network = self._network
         self._threads.after(network.delay(), lambda: network.carry(self._node, self._asker, self._arrive, self._break))

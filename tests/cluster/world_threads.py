@@ -5,8 +5,8 @@
     now_ns      virtual time, which advances to the next item of the heap without waiting
 
 While `installed`, tasks get locks, threads and sleeps of this module instead of Python's. Python's conditions, events,
-futures and pools are built on these locks and threads. So all threading of the product is simulated without changes to
-the product, and every lock that it acquires is a scheduling point.
+futures and pools are built on these locks and threads. So all threads of the product are simulated without changes to
+the product, and each time it acquires a lock, another task may run.
 
 A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at the point that each has
 reached: the call in which the task waits raises `Killed`, and the task never waits again.
@@ -30,7 +30,7 @@ from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-# If a process imports this module before the product, kernels are compiled in the importing thread.
+# If a process imports this module before the product, the importing thread compiles the kernels.
 os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
@@ -39,7 +39,7 @@ _real_thread = threading.Thread
 _real_sleep = time.sleep
 _real_now = time.monotonic
 
-#: A task that switches too often within this time is spinning.
+#: If a task passes the baton too often within this time, it is spinning.
 _SPIN_NS = 100_000_000
 _SPIN_SWITCHES = 20_000
 Work = Callable[[], object]
@@ -107,7 +107,7 @@ class Threads:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now_ns = 0
-        #: The longest delay between the wake-up of a task and its run.
+        #: The maximum delay between the moment when a task is woken and the moment when it runs.
         self.jitter_ns = self.random.choice((1, 20_000, 200_000))
         #: The average number of lock acquisitions between preemptions; 0 means that tasks are never preempted.
         self.preempt_every = self.random.choice((0, 40, 150, 400))
@@ -120,7 +120,7 @@ class Threads:
         self.main.parked = False
         self.main.gate = _real_lock()
         self.main.gate.acquire()
-        #: The task that has the baton; None while an event is called.
+        #: The task that has the baton, which means that it alone may run; None while an event is called.
         self.current: Task | None = self.main
         self._ident = threading.get_ident()
         #: Unexpected exceptions of tasks and events, with their names.
@@ -134,14 +134,14 @@ class Threads:
     # ------------------------------------------------------------------ tasks
 
     def spawn(self, name: str, owner: object, work: Work) -> Task:
-        """Create a task, which begins soon."""
+        """Create a task, which begins after a short time."""
         task = Task(self, name, owner, work)
         self._tasks[task] = None
         self._push(self.now_ns + self._jitter(), task, 0)
         return task
 
     def run_task(self, task: Task) -> None:
-        """Run a task on its thread, with the baton."""
+        """Run a task on its thread, which has the baton."""
         self._ident = threading.get_ident()
         try:
             if not task.killed:
@@ -159,7 +159,7 @@ class Threads:
         self._pass_on(None)
 
     def at(self, when_ns: int, event: Work) -> None:
-        """Call an event at a time."""
+        """Call an event at the given time."""
         self._push(max(when_ns, self.now_ns), event, 0)
 
     def after(self, delay_ns: int, event: Work) -> None:
@@ -274,7 +274,7 @@ class Threads:
         assert self.current is self.main
         self._paused.pop(owner, None)
         tasks = self.tasks_of(owner)
-        for task in tasks:  # mark all tasks before the first ends, since its end may wake others
+        for task in tasks:  # mark all tasks before the first one ends: its end may wake others
             task.killed = True
         for task in tasks:
             if task.done:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 #: A silent voter is replaced after this time.
 SILENCE_MS = 3_000
-#: After faults have ended, the voters must be right within this time.
+#: The time after the end of faults within which the voters must follow the rules.
 SETTLED_SECONDS = 40
 _RACKS = ("a", "b", "c")
 
@@ -95,7 +95,7 @@ class Voters:
         return True
 
     def problem(self, world: World) -> str | None:
-        """Return what is wrong with the voters after faults have ended, or None."""
+        """After faults have ended: return how the voters break the rules, or None."""
         leaders = [m.life.host.status(META) for m in world.members.values() if m.is_up and m.life is not None]
         leader = max((s for s in leaders if s is not None and s.leads), key=lambda s: s.term, default=None)
         if leader is None:

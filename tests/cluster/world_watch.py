@@ -39,7 +39,7 @@ from saros_storage.region import Region
 if TYPE_CHECKING:
     from cluster.cluster_world import Life, World
 
-#: Name prefixes of threads that run as long as a node.
+#: Prefixes of the names of threads that run as long as their node.
 _LASTING = (
     "receive",
     "saros-raft",
@@ -142,7 +142,7 @@ class Watch:
     # ------------------------------------------------------------------ at every step
 
     def turned(self, host: GroupHost) -> None:
-        """Check a host after it handled its input."""
+        """Check a host after it has handled its input."""
         for group, status in host.statuses().items():
             if group == META:
                 self._obey(self._rules.turned(status))
@@ -165,7 +165,7 @@ class Watch:
         self._world.be_envied(self._places[machine][1].member)
 
     def installed(self, machine: StateMachine, snapshot: Snapshot) -> None:
-        """Record that a replica was replaced."""
+        """Record that a replica has been replaced."""
         group, life = self._places[machine]
         self._overtaken[machine] = snapshot.position.index
         self._last[machine] = max(self._last[machine], snapshot.position.index)
@@ -227,10 +227,10 @@ class Watch:
             self._check_request(machine, group, entry.index, command)
 
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
-        """Check that a request has an effect on a slot only once.
+        """Check that a request takes effect on a slot only once.
 
-        A request may have an effect again on slots that arrived later, or in a group that reuses the number of an
-        abandoned group.
+        It may take effect again on slots that arrived later, or in a group that reuses the number of an abandoned
+        group.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(content=placed.tablet) for placed in command.mutation.tablets]
