@@ -189,7 +189,7 @@ def request(device: str, *names: str, start: int = -(2**63), end: int = 2**63 - 
 
 
 class Plant:
-    """Two copies of the same series: one in a single store, the other divided among the stores of `nodes` nodes."""
+    """Two copies of the same series: one is in a single store, the other one is divided among the stores of nodes."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.clock = ManualClock()

@@ -340,7 +340,7 @@ def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whol
 
 
 def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
-    """After a restart, the meta group's log is applied again; the groups may already have reported later changes."""
+    """After a restart, the meta group's log is applied again. The groups may have reported later changes before."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
     both_lives = [*created, drop[5], *created]

@@ -186,7 +186,7 @@ class Cluster:
         return self.routes.now.group_at(database, slice_)
 
     def database(self, schema: GroupId, points: GroupId) -> tuple[str, int]:
-        """Return a database whose schema the group `schema` keeps, and a slice of it that the group `points` keeps."""
+        """Return a database and a slice of it. The group `schema` has its schema; the group `points` has the points."""
         for number in count():
             name = f"root.d{number}"
             if self.group_of(name) == schema:

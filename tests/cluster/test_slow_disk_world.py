@@ -1,4 +1,4 @@
-"""Disks that turn slow in a simulated cluster: writes through any node soon take the usual time again."""
+"""Disks that turn slow in a simulated cluster: after some time, writes through any node are as fast as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of Raft's messages: decoding returns the encoded messages, and anything else raises only ValueError."""
+"""Batches of Raft's messages: they are decoded as they were encoded; any other bytes raise only ValueError."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ class Setup:
 
 
 def load_cases() -> dict[str, Setup]:
-    """Return the setups by id, in the file's order. A case's id is its setup's id with its number in the file."""
+    """Return each setup by its id, in the order of the file.
+
+    The id of a case consists of the id of its setup and the number of the case in the file.
+    """
     setups: dict[str, Setup] = {}
     for number, line in enumerate(SAMPLE.read_text().splitlines()):
         words = json.loads(line)

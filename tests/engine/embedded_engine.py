@@ -89,7 +89,7 @@ def _shown(value: object, type_: DataType) -> object:
 
 
 class Instant(int):
-    """A time that equals its ticks, and is printed as a date."""
+    """A number of ticks that is printed as a date."""
 
     def __str__(self) -> str:
         moment = EPOCH + timedelta(milliseconds=int(self))

@@ -13,7 +13,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plant_extensions" / "plant_e
 def install(
     patch: pytest.MonkeyPatch, folder: Path, module: str, source: str, points: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Install a module. `points`: for each group, the names of entry points and their objects in the module.
+    """Install a module.
+
+    `points` contains for each group the names of entry points, each with the name of its object in the module.
 
     The process caches entry points that it has found, so a name must not be used twice.
     """

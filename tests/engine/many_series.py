@@ -41,7 +41,7 @@ def make(folder: str, devices: int, written: int, rows: int) -> None:
 
 
 def ask(folder: str, statement: str) -> None:
-    """Run a statement in this fresh process, and print its memory, times and results."""
+    """Run a statement in this process, which has run no other; print its memory, times and results."""
     engine = Engine(Path(folder))
     engine.ask("select count(s0) from root.m.d0")
     idle = _resident_bytes("VmRSS")
@@ -75,7 +75,7 @@ def _drained(result: Result) -> tuple[int, float]:
 
 
 def _resident_bytes(kind: str) -> int:
-    """Return the current (VmRSS) or peak (VmHWM) memory; the peak in rusage would include the parent before exec."""
+    """Return the current (VmRSS) or peak (VmHWM) memory. The peak in rusage would include the parent before exec."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(lines[kind].split()[0]) * 1024
 

@@ -63,7 +63,7 @@ def rows_of(produced: Sequence[Block]) -> list[Row]:
 
 
 def pull(operator: Operator) -> list[Block]:
-    """Return all blocks of an operator, which is called as by a driver."""
+    """Call an operator as a driver does, and return all its blocks."""
     result = []
     for _ in range(1_000_000):
         if operator.finished:
@@ -166,7 +166,7 @@ class FakeReaders:
 
 
 def backwards(piece: Piece) -> Piece:
-    """Return the piece with its rows in reverse order."""
+    """Return the piece with the rows reversed."""
     if isinstance(piece, Summary):
         return piece
     order = np.arange(piece.rows - 1, -1, -1)

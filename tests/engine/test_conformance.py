@@ -1,4 +1,4 @@
-"""A sample of statements with IoTDB's answers, compared with the answers of Saros.
+"""A sample of statements: IoTDB's answers are compared with those of Saros.
 
 Cases that belong to later work are listed in `conformance_pending.txt` by id: a listed case that starts to pass fails
 the test, so that the list only shrinks.

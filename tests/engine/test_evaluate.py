@@ -160,7 +160,7 @@ def test_floating_numbers_take_a_whole_constant_as_a_double(type_: DataType) -> 
     assert [True, False, None] == run(whole, column(type_, 2.0**53, 2.0**54, None))
 
 
-#: FLOATs, and below, doubles that equal these FLOATs or are near them.
+#: FLOATs; further below, doubles that equal these FLOATs or are near them.
 FLOATS = [0.0, 1.0, 2.0**24, 3.4028234663852886e38, 1.401298464324817e-45, math.inf]
 FLOATS = [sign * n for n in FLOATS for sign in (1, -1)]
 BESIDE_FLOATS = [math.nan, 0.1, 1e40, -1e40, 1e-60, -1e-60, 2**24 + 1, 2**63 - 1, *FLOATS]

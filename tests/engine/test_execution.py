@@ -137,7 +137,7 @@ def test_memory_is_bounded_per_query(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_very_many_series_side_by_side_are_read_in_small_parts(tmp_path: Path) -> None:
-    """The series together are several times as large as the query's memory."""
+    """All series together take several times as much memory as the query may use."""
     series, rows = 300, 20_000
     small = Engine(tmp_path, EngineOptions(query_memory_bytes_max=64 << 20))
     times = np.arange(rows) * 1_000
@@ -311,7 +311,10 @@ def test_a_device_is_over_when_a_later_one_shows_or_its_buffer_ends() -> None:
 
 
 def test_instances_of_an_export_wait_for_no_more_than_a_device_of_the_other() -> None:
-    """Each instance has a buffer for two rows and continues when there is room; neither waits until the other ends."""
+    """Each instance has a buffer for two rows, and continues when the buffer has room.
+
+    Neither waits until the other ends.
+    """
     buffers = [ExchangeBuffer(bytes_max=2 * of_device("d0", 0).nbytes) for _ in range(2)]
     exchange = dealt(40, buffers)
     put, rows = [0, 0], 0

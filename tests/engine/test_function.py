@@ -1,4 +1,7 @@
-"""Functions are found by name in one table. `declared` makes an entry; calls are checked against its signature."""
+"""All functions are in one table, where they are found by name.
+
+`declared` makes an entry; calls are checked against its signature.
+"""
 
 from __future__ import annotations
 

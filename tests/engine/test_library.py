@@ -74,7 +74,7 @@ def test_spectrum(count: int) -> None:
     assert np.allclose([s.real for s in sums], real)
     assert np.allclose([s.imag for s in sums], imaginary)
     assert np.allclose(values, values_of("ifft", real, imaginary))
-    # The lower half of the spectrum and its last coefficient, whose index gives the length, are sufficient.
+    # Two things are sufficient: the lower half of the spectrum, and its last coefficient, whose index gives the length.
     kept = sorted({*range(count // 2 + 1), count - 1})
     half = run("ifft", kept, [real[k] for k in kept], [imaginary[k] for k in kept])
     assert np.allclose(values, [value for _, value in half])
@@ -371,7 +371,7 @@ def test_screen_keeps_speeds_within_bounds() -> None:
     values = [float(t) for t in range(20)]
     given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
     assert values == values_of("valuefill", given, method="screen")
-    # No later value constrains the last value, so its speed is only limited by the bounds.
+    # No value follows the last one. So only the bounds limit its speed.
     assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
 
 

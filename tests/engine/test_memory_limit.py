@@ -24,7 +24,7 @@ from saros_storage.base.block import Block
 ROWS = 400_000
 #: The memory of a query: enough for some blocks of rows, but far too little for one aggregation state per row.
 BYTES = 4_500_000
-#: The memory of a query that spills: a quarter of this is less than one column of the results needs.
+#: The memory of a query that spills. One column of the results needs more than a quarter of it.
 SPILLING_BYTES = 12_000_000
 
 

@@ -1,4 +1,4 @@
-"""Memory accounts of queries and their pool, also with threads: no memory is lost, and no wait is endless."""
+"""Memory accounts of queries and their pool, with one or many threads: no memory is lost, and every wait ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CountingPool(MemoryPool):
 
 
 def account(pool: MemoryPool, bytes_max: int = 1 << 40) -> tuple[QueryMemory, list[MemoryPoolExhausted]]:
-    """Return an account, and a list that gets the errors with which its query is ended."""
+    """Return an account and a list. If the query of the account is ended, the error is appended to the list."""
     made, told = QueryMemory(bytes_max, pool), list[MemoryPoolExhausted]()
     made.end_with(told.append)
     return made, told

@@ -1,4 +1,4 @@
-"""Rows of many devices that are written in one call have the same outcomes as separate writes."""
+"""If the rows of many devices are written in one call, they have the same outcomes as if written separately."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def test_previous_looks_back_along_the_rows(
 
 
 class Overdrawn(UnlimitedMemory):
-    """A memory account without free memory, so that every operator that can spill does so."""
+    """A memory account that has no free memory. Every operator that can spill therefore does so."""
 
     @property
     def bytes_max(self) -> int:

@@ -128,7 +128,10 @@ def answer(engine: Engine, text: str, parallelism: int) -> tuple[list[str], list
 
 
 def same(a: object, b: object) -> bool:
-    """Return whether two values are equal, except for the last digits of floats, which depend on order in sums."""
+    """Return whether two values are equal.
+
+    The last digits of floats are ignored, since they depend on the order of sums.
+    """
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
     return a == b
@@ -160,5 +163,5 @@ def test_the_layouts_are_read_in_different_ways(engines: dict[str, Engine]) -> N
     assert used["memory"] == 0
     assert used["merged"] > 0
     assert used["flushed at the end"] > 0
-    # If a page has few points, there may be no tombstone between them.
+    # Between the points of a page with few points, there may be no tombstone.
     assert used["without statistics"] < used["flushed often"] / 2

@@ -1,4 +1,4 @@
-"""Each reused plan must equal a freshly made plan, and no plan may outlive an object on which it depends."""
+"""Each reused plan must equal a new plan of its statement, and no plan may outlive an object on which it depends."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanR
 
 
 def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: TimeContext) -> str:
-    """Return the text of a statement's plan, or of the error. If `cache` is None, the plan is freshly made."""
+    """Return the text of a statement's plan, or of the error. If `cache` is None, a new plan is made."""
     try:
         if cache is not None:
             planned = plan(cache, parsed, given, asking(moment))

@@ -134,7 +134,10 @@ class Together:
 
 
 class Readers(FakeReaders):
-    """Returns a scripted reader for several series, and for single series readers with one row at the range's start."""
+    """Returns a scripted reader for several series.
+
+    For a single series, returns a reader of one row at the range's start.
+    """
 
     def __init__(self, together: Together | None) -> None:
         super().__init__([])

@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m engine.corpus [COMMIT]
 
 runs the generator of COMMIT (by default HEAD) and that of the working tree, writes `hashes.txt`, which `test_slt.py`
-compares, and prints the difference of the files. Read the difference before you commit the hashes.
+compares, and prints the difference of the files. Review the difference before you commit the hashes.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _sign(value: float) -> float:
     return float((value > 0) - (value < 0))
 
 
-#: Functions whose results are exact, or are compared only in their first nine digits.
+#: Functions whose results are exact, and functions of whose results only the first nine digits are compared.
 _EXACT: dict[str, Callable[[float], float]] = {
     "sqrt": _root,
     "ceil": lambda v: float(math.ceil(v)) or math.copysign(0.0, v),
@@ -85,7 +85,7 @@ def _places(value: float) -> float:
 
 
 def mathematics() -> Corpus:
-    """Record each function of each numeric type, ROUND, and nested functions."""
+    """Record each function over each numeric type, ROUND, and nested functions."""
     corpus = _prepared(
         "Functions of one number. What a processor's sine gives in its last digit is left to it: six places are told."
     )

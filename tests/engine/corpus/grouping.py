@@ -38,7 +38,7 @@ def _spread(points: Points, less: int) -> float | None:
 
 
 def _mode(points: Points) -> Any:
-    counts = Counter(v for _, v in points)  # in the order of their first occurrence
+    counts = Counter(v for _, v in points)  # values are in the order in which they first occur
     return max(counts, key=lambda value: counts[value])
 
 
@@ -229,7 +229,7 @@ def _previous(rows: Sequence[list[Any]]) -> list[list[Any]]:
 
 
 def linear(rows: Sequence[list[Any]]) -> list[list[Any]]:
-    """Return the rows, with linear interpolation in place of nulls between two points."""
+    """Return the rows; replace nulls between two points by linear interpolation."""
     present = [(label, value) for label, value in rows if value is not None]
     found = []
     for label, value in rows:
@@ -263,7 +263,7 @@ def _later(start: datetime, months: int) -> datetime:
     return start.replace(year=year, month=month + 1)
 
 
-#: For each interval, a function from the start of the range and k to the start of the k-th window.
+#: For each interval: a function that returns the start of the k-th window, given the start of the range and k.
 _CALENDAR = {
     "1mo": _later,
     "3mo": lambda begin, k: _later(begin, 3 * k),
@@ -381,7 +381,7 @@ def _keeps(name: str, limit: float) -> Callable[[Row], Any]:
 
 
 def windows_of_rows() -> Corpus:
-    """Record SESSION, VARIATION, CONDITION and COUNT, each in the same four queries."""
+    """Record the same four queries for each of SESSION, VARIATION, CONDITION and COUNT."""
     corpus = _prepared(
         "Windows that rows make: a row for each, at its first row's time; __endTime is the time of its last row."
     )

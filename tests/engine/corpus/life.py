@@ -160,7 +160,7 @@ _FAR = 4_102_444_800_000  # 2100-01-01
 
 
 def _live(corpus: Corpus) -> None:
-    """Record that a time to live of 1,000 days on one device lets its points of 1970 expire, but not those of 2100."""
+    """Give a device a time to live of 1,000 days; record that its points of 1970 expire and those of 2100 do not."""
     corpus.ok(f"insert into root.z.d(time, a) values ({_FAR}, 1), ({_FAR + 1}, 2)")
     corpus.ok(insert("root.z.e", {"a": {1: 5.0}}))
     corpus.ok("set ttl to root.z.d 86400000000")
@@ -220,7 +220,7 @@ def _look(corpus: Corpus, points: dict[str, dict[int, Any]]) -> None:
 
 
 def writing() -> Corpus:
-    """Record inference and promotion of types, values that do not fit, and values in all notations of SQL."""
+    """Record how types are inferred and promoted, values that do not fit, and values in all notations of SQL."""
     corpus = Corpus(
         "What is written: types by the first value, numbers into other numbers, times in all forms, the last write\n"
         "wins."

@@ -96,7 +96,7 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
 def selected(
     world: World, items: Sequence[Callable[..., Any]], where: Callable[..., Any] | None = None
 ) -> list[list[Any]]:
-    """Return the result of SELECT items WHERE where, over the rows of all series that the functions name."""
+    """Return the result of SELECT `items` WHERE `where`, over the rows of all series that the functions name."""
     named = [name for function in [*items, *([where] if where else [])] for name in names_of(function)]
     rows = [row for row in joined(world, named) if where is None or call(where, row) is True]
     return [[row["time"], *(call(item, row) for item in items)] for row in rows]

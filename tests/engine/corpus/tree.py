@@ -18,7 +18,7 @@ DEVICES: dict[str, World] = {
     "root.k.p1": {"s": {3: 3.0, 4: -1.0}, "n": {4: 40}},
 }
 TYPES = {"s": "DOUBLE", "n": "INT64", "t": "TEXT"}
-#: The tags of each device's series: some devices have a hall, and some of these a kind.
+#: The tags of each device's series: some devices have the tag `hall`, and some of these also have `kind`.
 TAGS = {
     "root.m.h1.p1": {"hall": "1", "kind": "old"},
     "root.m.h1.p2": {"hall": "1"},
@@ -153,7 +153,7 @@ def _device_rows(device: str, names: Sequence[str]) -> list[list[Any]]:
 
 
 def by_device() -> Corpus:
-    """Record ALIGN BY DEVICE with items over sources, orders, limits, filters, aggregates and windows."""
+    """Record ALIGN BY DEVICE: items over sources, orders, limits, filters, aggregates and windows."""
     corpus = prepared("ALIGN BY DEVICE: Time, Device, measurements; devices in the order of their paths.")
     for source in ("root.m.h1.p1", "root.m.h1.*", "root.m.**", "root.**", "root.*.p1"):
         devices = [d for d in sorted(DEVICES) if fits(source, d)]

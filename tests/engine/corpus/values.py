@@ -118,7 +118,7 @@ def _not_zero(name: str) -> Callable[..., Any]:
 
 
 def _pair(x: str, y: str, run: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return `run` as a function of the series x and y, which may be the same; its result is null if either is null."""
+    """Return `run` as a function of the series x and y, which may be equal. Its result is null if x or y is null."""
 
     def function(**values: Any) -> Any:
         return run(values[x], values[y])

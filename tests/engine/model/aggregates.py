@@ -27,7 +27,7 @@ def _finite(points: Points) -> bool:
 
 
 def _ordered(points: Points) -> list[Any]:
-    """Return the values without NaN; if all are NaN, return all."""
+    """Return the values that are not NaN; if all are NaN, return all."""
     values = _values(points)
     return [value for value in values if value == value] or values
 
@@ -66,7 +66,7 @@ def _root(value: float | None) -> float | None:
 
 
 def _mode(points: Points) -> Any:
-    counts = Counter(_values(points))  # in the order of their first occurrence
+    counts = Counter(_values(points))  # values are in the order in which they first occur
     return max(counts, key=lambda value: counts[value])
 
 

@@ -19,7 +19,7 @@ class Points(Protocol):
 
 @dataclass
 class Body:
-    """Computes the rows of columns over some series; a column whose expression is None is always null."""
+    """Computes the rows of some columns over some series. A column is always null if its expression is None."""
 
     columns: Sequence[Expression | None]
     where: Expression | None

@@ -4,7 +4,7 @@
                 nothing, but prevent the use of statistics
     run         number of drivers, number of series for a second driver, rows of a block, sorts in files, kept plans
 
-The seed determines the data, the queries, and the layouts and runs that are tried.
+The seed determines the data, the queries, the layouts of the data, and the settings with which queries are run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WIDE = 1 << 62
 
 
 class Wrong(AssertionError):
-    """An answer that differs from the model's."""
+    """Raised if an answer differs from the model's answer."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Run:
     parallelism: int
     children_min: int
     block_rows: int
-    #: True if operators that can spill do so after every block, and sort in runs of few rows.
+    #: True if each operator that can spill does so after every block, and sorts few rows at a time.
     in_files: bool
 
     @staticmethod
@@ -159,7 +159,7 @@ def laid_out(folder: Path, history: list[Write | Delete], layout: Layout) -> Eng
 @contextmanager
 def running(run: Run) -> Iterator[None]:
     """Set the engine's constants to the values of the run while the context lasts."""
-    # One module keeps the default, because it compares requests with the constant to detect explicit settings.
+    # One module keeps the default: it compares requests with the constant to detect explicit settings.
     spared = "saros_engine.analysis.sources"
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
@@ -228,7 +228,8 @@ def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
 def _same(found: Value, expected: Value, *, loose: bool) -> bool:
     """Return whether two values are equal.
 
-    Numbers may differ by rounding, since sums are rounded in different orders. A number that LAST returned is a text.
+    Numbers may differ a little, since sums are rounded after each addition, and the order of additions may differ. A
+    number that LAST returned is a text.
     """
     if found is None or expected is None:
         return found is expected

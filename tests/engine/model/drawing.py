@@ -61,7 +61,7 @@ def draw_value(chance: Random, type_: str) -> Value:
 
 
 def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
-    """Return writes in and out of order, some of which overwrite points, and deletions."""
+    """Return deletions, and writes both in and out of order, some of which overwrite points."""
     found: list[Write | Delete] = []
     devices = chance.sample(list(DEVICES), chance.randint(1, len(DEVICES)))
     spacing = chance.choice((1, 1, 5))
@@ -114,10 +114,10 @@ class QueryDrawing:
                 return query
 
     def _is_possible(self, query: Query) -> bool:
-        """Return whether the query can succeed on the database.
+        """Return whether the query can succeed on this database.
 
-        No expression may match too many series, and each series that controls windows must match exactly one. If rows
-        are sorted by a column, some device must have all series of each item.
+        No expression may match too many series, and the path of a series that controls windows must match exactly one.
+        If rows are sorted by a column, some device must have all series of each item.
         """
         width = len(self._database.find_devices(query.sources)) if not query.by_device else 1
         expressions = [*(item.expression for item in query.items), *query.where]

@@ -251,7 +251,7 @@ def is_single(expression: Expression) -> bool:
 
 
 def is_computed(expression: Expression) -> bool:
-    """Return whether the expression computes real values, instead of being a constant, a series or an aggregate."""
+    """Return whether the expression has real values and is neither a constant nor a series nor an aggregate."""
     if isinstance(expression, (Series, Aggregate)) or kind_of(expression) != "real":
         return False
     return any(isinstance(part, (Series, Time)) for part in parts(expression))
@@ -347,7 +347,7 @@ _OF_ARGUMENT = frozenset(
 
 
 def kind_of(expression: Expression) -> str:
-    """Return the kind of an expression's values: whole, real, text, truth, or moments."""
+    """Return the kind of an expression's values: integers, real numbers, texts, truth values, or moments."""
     match expression:
         case Series(type=type_):
             return _KINDS[type_]
@@ -390,7 +390,7 @@ def aggregates_in(expressions: Sequence[Expression]) -> list[Aggregate]:
 
 
 def with_series(expression: Expression, chosen: Iterator[Series]) -> Expression:
-    """Return the expression with its paths replaced, from left to right."""
+    """Replace the paths of the expression, from left to right, and return it."""
     if isinstance(expression, Series):
         return next(chosen)
     changed: dict[str, object] = {}

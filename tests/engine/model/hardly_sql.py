@@ -1,4 +1,4 @@
-"""An engine executes texts that are almost SQL (`grammar.hardly_sql`): each soon gives a result or an error code."""
+"""Texts that are almost SQL (`grammar.hardly_sql`): an engine soon returns a result or an error code for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _INTERNAL = (2000, 2001)
 
 
 def attack(seed: int, count: int) -> Counter[str]:
-    """Run random texts on one database, and count the outcomes. Raises Wrong if a text shows a bug or is too slow."""
+    """Run random texts on one database, and count the outcomes.
+
+    Raises Wrong if a text reveals a bug or takes too long.
+    """
     chance = Random(seed)
     history = draw_history(chance, 8)
     model = Database()

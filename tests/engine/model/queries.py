@@ -114,7 +114,7 @@ def _by_time(query: Query, database: Database) -> Answer:
 def _leveled(
     found: Sequence[Expression], levels: Sequence[int], merged: dict[str, list[Aggregate]], *, whole: bool
 ) -> list[tuple[str | None, Expression]]:
-    """Return columns of aggregates: aggregates with equal names become one column, whose members are put into `merged`.
+    """Return the columns of aggregates. Aggregates with equal names become one column, and are put into `merged`.
 
     With `whole` all measurements are called `*`.
     """
@@ -180,7 +180,7 @@ def _in_order(query: Query, blocks: list[list[tuple[str, list[Value]]]], *, time
 def _device_columns(
     query: Query, devices: Sequence[str], finder: Callable[[str], Callable[[str], list[Series]]]
 ) -> tuple[list[str], dict[tuple[str, str], Expression]]:
-    """Return the columns' names, where an unknown name begins with `?`, and the expressions by device and name."""
+    """Return the columns' names and the expressions by device and name. A name that is unknown begins with `?`."""
     names: list[str] = []
     used: dict[tuple[str, str], Expression] = {}
     for number, item in enumerate(query.items):
