@@ -1,4 +1,4 @@
-"""The slots that a group owns during moves: the writes that it accepts or refuses, what readers see, and the JSON."""
+"""The slots that a group owns during moves: accepted and refused writes, the slots that readers see, and the JSON."""
 
 from __future__ import annotations
 
