@@ -1,7 +1,7 @@
 """Connections: `connect` opens a database, and a `Connection` is one session on it.
 
 Connections of one process to the same folder share one node, which closes with the last of them. The effect of a
-statement is durable when the call returns; the folder's option `durability` sets what durable means. There are no
+statement is durable when the call returns. The folder's option `durability` sets the degree of durability. There are no
 transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
 Threads may share a connection. A cursor is for one thread at a time. `Cursor.cancel` may be called from any thread.

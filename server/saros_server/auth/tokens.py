@@ -3,9 +3,8 @@
     saros_ <32 random bytes, base64url: 43 characters> <CRC-32 of all before, base64url: 6 characters>
 
 A secret has 256 random bits, so one SHA-256 protects it as well as the slow hash for passwords would. So a login with a
-token takes microseconds. Before any look-up, the checksum shows whether a secret was mistyped; otherwise an unknown
-secret was revoked. Programs that scan source code can recognize a secret by its form, and so find secrets that were
-published by mistake.
+token takes microseconds. The checksum distinguishes a mistyped secret from a revoked one before any look-up. Programs
+that scan source code can recognize a secret by its form, and so find secrets that were published by mistake.
 
 Pure but for `new_secret`. Any thread.
 """
