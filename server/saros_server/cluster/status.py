@@ -315,8 +315,8 @@ class ClusterStatus:
     def _commits(self) -> Mapping[GroupId, int]:
         """Return the number of committed entries of each group: the highest number that any of its replicas reports.
 
-        A replica that lags behind does not know that later entries are committed. This node's own number dates from the
-        last `refresh`, so entries committed since then do not count as lag of the other replicas.
+        If a replica lacks entries, it does not know that they are committed. This node's own number dates from the last
+        `refresh`, so entries committed since then do not count as lag of the other replicas.
         """
         known = dict(self._committed)
         for told in self._reports.values():

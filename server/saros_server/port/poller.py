@@ -109,7 +109,7 @@ class Poller:
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
         """Remove the parked client that has a descriptor, and return it.
 
-        Return None if there is none, or if it is not `wanted`.
+        Return None if there is no such client, or if it is not `wanted`.
         """
         with self._lock:
             client = self._parked.get(fd)

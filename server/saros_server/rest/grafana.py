@@ -5,7 +5,7 @@
     POST /grafana/v1/variable           execute a statement; return the values of its first column as texts
     POST /grafana/v1/node               return the names of the nodes below a path
 
-Version 2 has different field names (`prefix_path`). Times are in milliseconds. Users who edit dashboards write the
+Version 2 has different field names (`prefix_path`). Times are in milliseconds. The editors of a dashboard write the
 parts of a SELECT. It runs with the privileges of the data source's user, and can only read.
 """
 
