@@ -30,7 +30,7 @@ class DroppedSeriesCheck:
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
         self._measurements = measurements
-        #: For each device, the columns that have had no value so far.
+        #: For each device, the columns that in which no value has appeared yet.
         self._empty = {device: set(columns) for device in devices}
 
     def observe(self, batch: pa.RecordBatch) -> None:
