@@ -87,7 +87,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bool) -> Job:
-    """Prepare a job before its tasks run: check options, choose the node, create the folder or delete old data.
+    """Prepare a job before its tasks run: check options, choose the node; delete old data or create a folder.
 
     Raises SourceError, and the driver's errors.
     """
