@@ -22,10 +22,12 @@ KEY ?= ~/.ssh/id_ed25519
 help:           ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
+# pip compiles the modules of packages that it installs to bytecode, but not those of a package that stays in place.
 .venv/.installed: pyproject.toml
 	@echo "setting up .venv (once): about 550 MB, one to two minutes ..." >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check -e . >&2
+	@$(BIN)/python -m compileall -q -j 0 $(wildcard */saros*/) >&2
 	@touch $@
 
 # Dependency groups need pip 25.1; the pip of a new environment may be older.

@@ -18,6 +18,7 @@ import runpy
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +85,12 @@ class Embedded(Adapter):
 
     def disk_bytes(self):
         """Return the bytes of data and index files; log segments, which are kept for reuse, are reported separately."""
-        files = [file for file in Path(self.folder).rglob("*") if file.is_file() and "log" not in file.parts]
-        return sum(file.stat().st_blocks * 512 for file in files)
+        total = 0
+        for file in Path(self.folder).rglob("*"):
+            if "log" not in file.parts:
+                with suppress(FileNotFoundError):  # a temporary file that has got its name meanwhile
+                    total += file.stat().st_blocks * 512 if file.is_file() else 0
+        return total
 
     # ------------------------------------------------------------------ writing
 

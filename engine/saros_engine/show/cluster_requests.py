@@ -151,7 +151,7 @@ class ClusterRequests:
     def kill(self, query: str | None, access: Access) -> int:
         """End a query (None: all queries) on the nodes that answer; return the number of queries that were ended.
 
-        Raises QueryNotFound.
+        Raises QueryNotFound, and StorageError if all queries should end and some nodes do not answer.
         """
         question = _Question(None, user=_visible_user(access), query=query)
         count, silent = self._end(question), []
@@ -162,6 +162,9 @@ class ClusterRequests:
                 count += int(json.loads(answer))
         if query is not None and not count:
             raise QueryNotFound(query, silent)
+        if query is None and silent:
+            ended = f"{count} {'query was' if count == 1 else 'queries were'} ended on the other nodes"
+            raise StorageError("; ".join([ended, *silent]), code=_UNREACHABLE)
         return count
 
     def clear(self, *, local: bool) -> int:

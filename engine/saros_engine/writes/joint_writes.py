@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from saros_engine.base.database import Database
 from saros_engine.writes.batches import MultiBatch
 from saros_engine.writes.fitting import points_of
+from saros_engine.writes.schema_check import SchemaCheck
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.types import DataType, Int64Array
@@ -120,12 +122,14 @@ class JointWrites(msgspec.Struct, frozen=True):
 
     plain: JointWrite
     creating: JointWrite
+    schema_check: SchemaCheck
 
     @staticmethod
-    def of(request: WriteRequest, version: int) -> JointWrites:
-        """Return empty joint writes for a version of the schema; the two are one object if the request is numbered."""
-        plain = JointWrite(version)
-        return JointWrites(plain, plain if request.is_numbered else JointWrite(version))
+    def of(database: Database, request: WriteRequest) -> JointWrites:
+        """Return empty joint writes for the current schema; the two are one object if the request is numbered."""
+        plain = JointWrite(database.schema.version)
+        creating = plain if request.is_numbered else JointWrite(plain.version)
+        return JointWrites(plain, creating, SchemaCheck(database, request))
 
     def add(self, batch: CheckedBatch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
         """Add a batch."""

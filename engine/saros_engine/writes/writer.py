@@ -46,6 +46,7 @@ from saros_engine.writes.fitting import (
 from saros_engine.writes.grouped_writes import GroupedWrites
 from saros_engine.writes.insert_values import InsertValues, values_in, values_of
 from saros_engine.writes.joint_writes import BatchKey, CheckedBatch, Fitted, Group, JointWrite, JointWrites
+from saros_engine.writes.schema_check import SchemaCheck
 from saros_engine.writes.view_writes import parts_of_batch, parts_of_insert, write_each
 from saros_grammar.syntax.ast import Insert
 from saros_storage.base.block import Column
@@ -123,11 +124,14 @@ class Writer:
         if parts:
             return write_each(parts, lambda part: self._insert(self._checked(part), request.unnumbered))
         fitted: Fitted | None = None
+        schema_check = SchemaCheck(self._store, request) if joint is None else joint.schema_check
 
         def write() -> None:
             nonlocal fitted
             known = self._tablet_of_known_shape(batch)
             fitted = self._fitted(batch) if known is None else Fitted(known)
+            if fitted.misfits and schema_check.is_outdated(fitted.tablet.device):
+                fitted = self._fitted(batch)
             if not fitted.tablet.columns:
                 return
             if joint is not None and self._triggers.firing(fitted.tablet) is None:
@@ -140,7 +144,7 @@ class Writer:
                 self._remember_shape(batch, fitted.tablet)
 
         if not batch.is_empty:
-            self._creating(write)
+            self._creating(join_nodes(split_path(batch.key[0])), write, schema_check)
         return _outcome(batch, fitted)
 
     def _parts_through_views(self, batch: CheckedBatch) -> list[ColumnBatch]:
@@ -162,7 +166,7 @@ class Writer:
         write. Small batches of devices of one kind form one tablet. If a batch is refused, all batches of its write are
         written one by one. Any other failure is the outcome of all batches that were not written before the failure.
         """
-        joint = JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(self._store, request)
         groups: list[Group] = []
         tables = [] if self._triggers.exist else joined(batches)
         if tables:
@@ -182,7 +186,7 @@ class Writer:
 
         `refused` has the errors of the devices that must not be written, by the devices' numbers.
         """
-        joint = JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(self._store, request)
         numbers = range(len(rows.devices))
         paths = None if self._triggers.exist else independent_paths(rows.devices, rows.columns.keys())
         groups = [] if paths is None else self._groups(rows, paths, refused, numbers)
@@ -325,7 +329,7 @@ class Writer:
         Nothing has been written yet, so the request keeps its number. If the client repeats the request later, the
         repetition must have no effect.
         """
-        joint = JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(self._store, request)
         return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
 
     def _members(self, joint: JointWrite) -> list[tuple[CheckedBatch, str]]:
@@ -417,10 +421,11 @@ class Writer:
         if firing is not None:
             firing.after()
 
-    def _creating(self, write: Callable[[], None]) -> None:
+    def _creating(self, device: str, write: Callable[[], None], schema_check: SchemaCheck) -> None:
         """Run a write that creates missing series. Repeat it if a concurrent schema change made it fail.
 
-        Raises PartialFailure if the write is finally refused after an earlier attempt was partly written.
+        Before a write is refused, this node's schema is brought up to date: the change may have been made at another
+        node. Raises PartialFailure if the write is finally refused after an earlier attempt was partly written.
         """
         partly: PartialFailure | None = None
         while True:
@@ -432,9 +437,11 @@ class Writer:
                     raise
                 partly = error
             except UserMistake as error:
-                if not self._is_overtaken(error, version):
-                    if partly is not None:
-                        raise final_refusal(partly.done, error, partly.rows) from error
+                if self._is_overtaken(error, version):
+                    continue
+                if partly is not None:
+                    raise final_refusal(partly.done, error, partly.rows) from error
+                if error.code not in _OVERTAKEN or not schema_check.is_outdated(device):
                     raise
             else:
                 return
@@ -461,14 +468,15 @@ class Writer:
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
         outcome, points = InsertValues(), 0
         living = self._living(path, times)
+        schema_check = SchemaCheck(self._store, request)
 
         def write() -> None:
             nonlocal outcome, points
-            known = self._store.schema.device(path)
-            aligned = self._aligned_as(known, path, asked=statement.aligned or None)
-            template = template_for(self._store.schema, path)
-            outcome = values_of(statement, known, template, moment)
+            outcome = self._values_of(statement, path, moment)
+            if outcome.misfits and schema_check.is_outdated(path):
+                outcome = self._values_of(statement, path, moment)
             if outcome.columns:
+                aligned = self._aligned_as(self._store.schema.device(path), path, asked=statement.aligned or None)
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
                 if living is not None:
@@ -477,12 +485,16 @@ class Writer:
                 points = points_of(tablet.columns)
 
         if living is None or living.any():
-            self._creating(write)
+            self._creating(path, write, schema_check)
         left_out = ([] if living is None else [_expired(times, living)]) + _listed(outcome.misfits)
         if left_out:
             code = TYPE_MISMATCH if outcome.misfits else _OUT_OF_TTL
             raise PartlyWritten(path, points, values_in(statement), left_out, code=code)
         return points
+
+    def _values_of(self, statement: Insert, path: str, moment: TimeContext) -> InsertValues:
+        schema = self._store.schema
+        return values_of(statement, schema.device(path), template_for(schema, path), moment)
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Return a mask of the rows that are not expired, or None if no row is expired."""
