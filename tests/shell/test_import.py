@@ -563,6 +563,22 @@ def test_points_that_replace_others_are_counted(
     assert "replaced" not in capsys.readouterr().err
 
 
+def test_paths_as_names_of_columns_are_not_taken_for_names_of_series_silently(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "p.csv"
+    source.write_text("time,root.b.e.x,root.b.e.y\n1,1.5,2.5\n")
+    assert 0 == run(tmp_path, "--device", "root.a.d", "--time-format", "epoch", str(source))
+    assert (
+        "note: column root.b.e.x is imported as a series of the device root.a.d; omit --device to import into the "
+        "series with that path\n"
+    ) == capsys.readouterr().err
+    assert [(1, 1.5)] == rows(tmp_path, "select `root.b.e.x` from root.a.d")
+    assert 0 == run(tmp_path, "--time-format", "epoch", str(source))
+    assert "" == capsys.readouterr().err
+    assert [(1, 2.5)] == rows(tmp_path, "select y from root.b.e")
+
+
 def test_columns_that_are_left_out_do_not_refuse_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "p.parquet"
     pq.write_table(pa.table({"time": pa.array([1]), "l": pa.array([[1]]), "x": pa.array([3.0])}), source)
