@@ -39,7 +39,7 @@ import numpy as np
 import pytest
 from system.faulty_peers import Calls
 from system.town import WEEK, Town, a_town, at_once
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_equal
 
 from saros_cluster.data.command import decode_command
 from saros_cluster.data.ownership import Arrival
@@ -357,18 +357,16 @@ def insert_both(town: Town, device: str, times: list[int]) -> int:
 
 
 def test_a_drop_costs_writers_of_other_devices_nothing(town: Town) -> None:
-    group, devices = group_of(town, OUTSIDE), []
+    """On a busy machine, the meta group's leader may end the drop a second time while the write is measured."""
 
     def prepare() -> Callable[[], object]:
         device = stale_series(town)
-        devices.append(device)
         town.insert(COORDINATOR, f"{device}2", [1], [1], DataType.INT64)
         town.nodes.run(1, f"delete timeseries {device}.x")
         return lambda: town.insert(COORDINATOR, f"{device}2", [2], [2], DataType.INT64)
 
-    calls, entries = town.measure(COORDINATOR, prepare)
-    assert proposals(OUTSIDE, group, meta=False) == calls
-    assert {"data": 1} == entries
+    calls = proposals(OUTSIDE, group_of(town, OUTSIDE), meta=False)
+    wait_equal((calls, {"data": 1}), lambda: town.measure(COORDINATOR, prepare))
 
 
 # ---------------------------------------------------------------------- what the logs hold
