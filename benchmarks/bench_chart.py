@@ -65,7 +65,7 @@ def of_page(link: str) -> tuple[float, list[float]]:
             page.goto(f"{link.partition('#')[0]}#/explore")
             page.locator(".tree-link").first.wait_for()
             page.goto(f"{link.partition('#')[0]}#/explore/root.plant.pump1.temperature")
-            note = page.locator(".chart-note", has_text="points")
+            note = page.locator(".chart-note", has_text=" ms.")
             note.wait_for(timeout=600_000)
             found.append(float(note.inner_text().split(" ms.")[0].split(", ")[-1]) / 1_000)
         browser.close()
