@@ -321,7 +321,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
         finally:
             ended.set()
         codes = set().union(*(client.result(PATIENCE_S) for client in clients))
-    assert {2017} == codes - {2018}  # a busy node may answer too late for the outcome to be known
+    assert {2017} == codes - {2016, 2018}  # a busy node may answer too late
 
 
 @pytest.mark.parametrize("three", [1], indirect=True)
