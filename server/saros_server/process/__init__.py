@@ -1,1 +1,1 @@
-"""The process around a node: background start, `server.json`, logs, signals, warm-up, version."""
+"""The process in which a node runs: background start, `server.json`, logs, signals, warm-up, version."""

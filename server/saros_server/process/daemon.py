@@ -1,10 +1,10 @@
-"""A server in the background. The process's log is `<data>/server.log`, which the process locks for its whole life.
+"""A server in the background. The log of its process is `<data>/server.log`, which the process locks until it ends.
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-Other processes thus see the launched process even before it has locked the folder. Otherwise a second process could be
-launched, which would take the folder once the first process has ended. A server in the foreground does not lock the
-log.
+By this lock, other processes see the launched process even before it has locked the folder. Otherwise, a second process
+could be launched in the meantime, and it would take the folder once the first process has ended. A server in the
+foreground does not lock the log.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from saros_storage.io.folder_lock import is_free, is_held
 
 #: The log of a background server, in its data folder.
 LOG_FILE = "server.log"
-#: Attempts to take the lock are repeated: a process that checks the lock (`is_launched`) holds it for some
-#: microseconds.
+#: Number of attempts to take the lock, and the time between them. An attempt may fail because another process checks
+#: the lock (`is_launched`): for that, it holds the lock for some microseconds.
 _TRIES, _TRY_SECONDS = 20, 0.01
 
 
 def launch(folder: str, arguments: Sequence[str]) -> None:
-    """Launch a server of the folder with the arguments of `saros start`. Raises FolderInUse, OSError."""
+    """Launch a server for the folder with these arguments of `saros start`. Raises FolderInUse, OSError."""
     launch_command(folder, ["saros_server", "--foreground", *arguments])
 
 
@@ -63,7 +63,7 @@ def _lock(stream: BinaryIO, folder: str) -> None:
 
 
 def is_launched(folder: str) -> bool:
-    """Return whether a process that was launched for the folder is alive, even if it does not serve (yet)."""
+    """Return whether a process that was launched for the folder is alive, even if it does not accept requests yet."""
     return is_held(Path(folder, LOG_FILE))
 
 
@@ -73,7 +73,7 @@ def is_taken(folder: str) -> bool:
 
 
 def last_log_line(folder: str) -> str:
-    """Return the last line of a folder's log and the path of the log, without the name of the command."""
+    """Return the last line of a folder's log, without the name of the command, and then the path of the log."""
     log = Path(folder, LOG_FILE)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
     said = " ".join(last).removeprefix("saros start: ") or "its log is empty"

@@ -1,20 +1,21 @@
-"""Handle Ctrl-C while the main thread is in the engine, so that no operation is interrupted halfway.
+"""Handle Ctrl-C so that it interrupts no operation of the engine halfway.
 
     at once                  the operation is cancelled, if possible
     when the call ends       KeyboardInterrupt
     after three seconds      KeyboardInterrupt wherever the call is: some calls take long and cannot be cancelled
 
-By default, Python raises KeyboardInterrupt between any two bytecodes of the main thread. If that happened between the
-acquisition of a lock and the `try` that releases it, the lock would never be released; during a write, the log would be
-left in an unknown state.
+By default, Python may raise KeyboardInterrupt between any two bytecodes of the main thread. If that happened between
+the acquisition of a lock and the `try` that releases it, the lock would never be released. If it happened during a
+write, the state of the write-ahead log would be unknown.
 
-Only Python's default handler is replaced, for the duration of a call; a handler of the application stays. Threads other
-than the main thread are never interrupted. For these threads, a call costs only one more comparison.
+Only Python's default handler is replaced, and only during a call to the engine. If the application has set a handler,
+it remains in place. Python interrupts only the main thread. On other threads, a call costs only one additional
+comparison.
 """
 
 from __future__ import annotations
 
-# `signal` looks up an enum for each argument, which takes ten times as long as the call.
+# The functions of `signal` look up an enum for each argument, which takes ten times as long as the call itself.
 import _signal  # type: ignore[import-not-found]
 import _thread
 import os
@@ -28,7 +29,7 @@ from types import FrameType, TracebackType
 _PATIENCE_SECONDS = 3.0
 
 
-#: Id of the main thread; in a forked child, this is the thread that called fork.
+#: Id of the main thread. In a forked child, the main thread is the one that called fork.
 _main_ident = threading.main_thread().ident or 0
 
 
@@ -41,14 +42,18 @@ os.register_at_fork(after_in_child=_find_main_thread)
 
 
 class UninterruptibleSection:
-    """A `with` block that Ctrl-C does not interrupt; `cancel`, called from another thread, ends the operation in it."""
+    """A `with` block that Ctrl-C does not interrupt.
+
+    Instead, Ctrl-C calls `cancel` on another thread, which ends the operation in the block.
+    """
 
     __slots__ = ("_cancel", "_ending", "_is_main", "_over", "_overdue")
 
     def __init__(self, cancel: Callable[[], object] | None = None) -> None:
         self._cancel = cancel
         self._is_main = self._over = self._overdue = False
-        #: Guards `_over` and `_overdue`, and is held while `cancel` runs; None if Ctrl-C was not pressed.
+        #: A lock that guards `_over` and `_overdue`, and that is held while `cancel` runs. None until Ctrl-C is
+        #: pressed.
         self._ending: _thread.LockType | None = None
 
     def __enter__(self) -> None:
@@ -77,12 +82,12 @@ class UninterruptibleSection:
             signal.default_int_handler(number, frame)
         if self._ending is None:
             self._ending = _thread.allocate_lock()
-            # Does not use `threading`, whose locks the interrupted code may hold.
+            # `threading` is not used here, because the interrupted code may hold one of its locks.
             _thread.start_new_thread(self._end, (self._ending,))
 
     def _end(self, ending: _thread.LockType) -> None:
         with ending:
-            if self._over:  # the thread may be in another call by now, which was not interrupted
+            if self._over:  # the main thread may already be in another call, during which Ctrl-C was not pressed
                 return
             if self._cancel is not None:
                 self._cancel()

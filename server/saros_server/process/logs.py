@@ -1,9 +1,9 @@
-"""The server's log: one JSON object per line, on standard error, for the service manager or `server.log`.
+"""The server's log: one JSON object per line on standard error, which the service manager or `server.log` receives.
 
     {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "saros_server.server", "event": "serving", ...}
 
-A record's `extra` fields are further members of the object. Literals of statements are never logged: a statement is
-logged as its text with `?` for every literal (`log_slow`).
+The `extra` fields of a record become further members of the object. The literals of a statement are never logged: in
+the statement's text, every literal is replaced by `?` (`log_slow`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class JsonLines(logging.Formatter):
 
 
 def write_json_lines(level: str) -> None:
-    """Send all loggers' records to standard error in this format.
+    """Send the records of all loggers to standard error, each as a line of JSON.
 
     Call this only in a server's process, not in a program that embeds Saros.
     """

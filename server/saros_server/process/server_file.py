@@ -1,6 +1,6 @@
-"""The file `<data>/server.json`, which has the process id and the addresses of the server while it runs.
+"""The file `<data>/server.json`: the process id and the addresses of a server, while the server runs.
 
-`saros status`, `saros stop` and other commands find a server by it, without importing the database.
+`saros status`, `saros stop` and other commands read this file to find the server, without importing the database.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Serving(msgspec.Struct, frozen=True):
 
     pid: int
     address: str
-    #: The address without TLS, for this machine only; empty if `address` has no TLS.
+    #: An address without TLS, for clients on this machine. Empty if `address` itself has no TLS.
     local: str = ""
-    #: The URL of the server's HTTP service; empty if it has no such service.
+    #: The URL of the server's HTTP service. Empty if the server has no HTTP service.
     http: str = ""
 
 
@@ -41,7 +41,7 @@ def withdraw(folder: str) -> None:
 
 
 def serving(folder: str) -> Serving | None:
-    """Return the server of the folder, or None. The file of a process that was killed is ignored."""
+    """Return the folder's running server, or None. A file that a killed process has left is ignored."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
         found = Serving(

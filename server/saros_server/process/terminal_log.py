@@ -1,9 +1,9 @@
-"""The log of a command on a terminal: warnings and errors as lines on standard error.
+"""The log of a command in a terminal: each warning or error is a line on standard error.
 
     saros: the torn end of the log goes (path data/log/00000000000000000001.log, offset 1234)
 
-As a library, Saros writes no log by itself: the top logger of each top-level package has a NullHandler, and the
-application configures `logging`.
+As a library, Saros writes no log by itself: each top-level package has a logger with a NullHandler, and the application
+configures `logging`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 
-#: The attributes of every record; all others come from the caller's `extra`.
+#: The attributes that every record has. All others come from the caller's `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -31,7 +31,7 @@ class Lines(logging.Formatter):
 
 
 def write_lines() -> None:
-    """Send warnings of all loggers to standard error in this format, unless logging is configured already."""
+    """Send the warnings and errors of all loggers to standard error, unless logging is already configured."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

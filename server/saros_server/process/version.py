@@ -1,4 +1,4 @@
-"""The version of Saros. It is looked up once, since the look-up searches all folders of packages (0.4 ms)."""
+"""The version of Saros. It is looked up only once, since this searches all folders of packages (0.4 ms)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Warm-up of a server: a thread that loads and compiles everything that the first statements would wait for.
+"""Warm-up of a server: a thread loads and compiles in advance everything that the first statements need.
 
-It loads the parser's tables, Arrow's functions, and the kernels with numba; kernels that are not compiled yet are
-compiled by another process, for which the thread waits. An embedded database does not warm up, since its process may
-not need all of it.
+It loads the parser's tables, Arrow's functions, and the kernels with numba. Kernels that are not compiled yet are
+compiled by another process, and the thread waits for this process. An embedded database does not warm up, since its
+process may not need all of it.
 
 The loaded objects live as long as the process, so they are excluded from Python's garbage collection (`gc.freeze`).
-Otherwise the collector would visit these 150,000 objects whenever a quarter as many were created, and stop all threads
-for a tenth of a second.
+Otherwise, the collector would visit these 150,000 objects each time a quarter of that number of new objects has been
+created. Each time, it would stop all threads for a tenth of a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from saros_storage.kernels.precompile import all_kernels
 
 logger = logging.getLogger(__name__)
 
-#: With this priority, the thread gets a tenth of the processor time of a competing thread with normal priority.
+#: With this priority, the thread gets a tenth of the processor time that a competing thread of normal priority gets.
 _GENTLE_NICE = 10
 
 
@@ -36,8 +36,7 @@ class WarmUp:
     def __init__(self, *, gently: bool = False) -> None:
         """Prepare the thread, which has a low priority if `gently` is true.
 
-        The priority is lowered only in a process without clients, since the thread may hold the GIL while it waits for
-        a processor.
+        Only a process without clients should lower it: the thread may hold the GIL while it waits for a processor.
         """
         self._gently = gently
         self._stopping = threading.Event()
@@ -70,14 +69,17 @@ class WarmUp:
                     return
                 step()
         except Exception:
-            # The first statement that needs the failed step reports the same problem.
+            # The first statement that needs the step that failed reports the same problem.
             logger.exception("warming up failed")
             return
         logger.debug("warm", extra={"seconds": round(time.monotonic() - started, 3)})
 
 
 def lower_priority() -> None:
-    """Lower the priority of the calling thread permanently. Only on Linux, where threads have priorities."""
+    """Lower the priority of the calling thread permanently.
+
+    Does nothing except on Linux, where each thread has its own priority.
+    """
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _GENTLE_NICE)

@@ -6,9 +6,9 @@
     ,result,table,_time,_value,_field,host
     ,,0,2024-01-01T00:00:00Z,1.5,temperature,pump1
 
-The time is in `_time`. Values in `_value` go to the series that `_field` names; other columns are fields of their own,
-as after pivot(). The columns of the group key, `result`, `table`, `_start` and `_stop` are ignored unless an option
-names them.
+The time is in `_time`. The values in `_value` go to the series that `_field` names. Each other column goes to the
+series with the column's name, as after pivot(). The columns of the group key are ignored unless an option names them,
+and so are `result`, `table`, `_start` and `_stop`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TYPES = {
     "double": DataType.DOUBLE,
     "string": DataType.TEXT,
 }
-#: Limits on the tables of a file, and on the cells of their annotations.
+#: Limits on the number of tables in a file, and on the number of cells in all their annotations.
 _TABLES_MAX, _WORDS_MAX = 10_000, 1 << 20
 _TIME, _FIELD, _VALUE = "_time", "_field", "_value"
 #: Columns with information about a table.
@@ -47,7 +47,7 @@ _ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _F
 
 
 class _Table(msgspec.Struct):
-    """Consecutive tables with the same columns: their position in the file, and their annotations."""
+    """The position in the file and the annotations of consecutive tables that have the same columns."""
 
     start: int
     #: Number of lines before the table.
@@ -59,7 +59,7 @@ class _Table(msgspec.Struct):
 
 
 def is_annotated(file: InputFile, options: SourceOptions) -> bool:
-    """Return whether the first line that is not skipped is an annotation."""
+    """Return whether the first line is an annotation, not counting the lines that an option skips."""
     with file.lines(options.encoding, errors="replace") as stream:
         return next(islice(stream, options.skip_lines, None), "").startswith(_ANNOTATIONS)
 
@@ -111,7 +111,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Converter:
-    """Converts the texts of a table to batches: to a single batch, or to one batch for each name in `_field`."""
+    """Converts the rows of a table to a single batch, or to one batch for each name in `_field`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """CSV: a header line, and rows of texts, which `source_layout` converts to times and typed values. Not thread-safe.
 
-An empty field is null; an empty field in quotes is an empty text in a column of texts, as in PostgreSQL's COPY. Blank
-lines are ignored. A first line `sep=;`, as written by Excel, sets the delimiter.
+An empty field is null. In a column of texts, an empty field in quotes is an empty text, as in PostgreSQL's COPY. Blank
+lines are ignored. If the first line is `sep=;`, which Excel writes, it sets the delimiter.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from saros_server.sources.source_types import NUMBER
 from saros_server.sources.time_column import named_time_column
 from saros_storage.base.types import DataType
 
-#: A column's name with an optional type, as written by IoTDB's tools: root.a.b.c(FLOAT).
+#: A column's name with an optional type, such as root.a.b.c(FLOAT), which IoTDB's tools write.
 _TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(DataType.__members__)})\))?", re.DOTALL)
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 #: Size of the blocks in which CSV is parsed.
 _BLOCK_BYTES = 4 << 20
-#: Limit on a field, which must fit into a block.
+#: Limit on the length of a field: a field must fit into a block.
 _FIELD_CHARACTERS_MAX = _BLOCK_BYTES
-#: Limit on a header, which may have several lines.
+#: Limit on the length of a header: quoted names may contain line breaks, so a header may have several lines.
 _HEADER_CHARACTERS_MAX = 2 * LINE_CHARACTERS_MAX
 
-#: Converts rows of texts to typed batches; the other arguments are the number of preceding rows, and the file position.
+#: A function that converts rows of texts to typed batches. Its other arguments are the number of rows before these, and
+#: the position in the file.
 Convert = Callable[[pa.RecordBatch, int, int], Sequence[SourceBatch]]
 
 
@@ -50,7 +51,7 @@ def read_csv(file: InputFile, options: SourceOptions, series: Series) -> Iterato
 
 
 def names_and_types(header: Sequence[str]) -> tuple[list[str], dict[str, DataType]]:
-    """Return the names of columns, and the types that follow some of them."""
+    """Return the names of the columns, and the type of each column whose name in the header is followed by a type."""
     titles = [_TITLE.fullmatch(name.strip()) for name in header]
     names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
     return names, {title["name"]: DataType[title["type"]] for title in titles if title and title["type"]}
@@ -85,7 +86,7 @@ class CsvRows:
                         bad = [*ragged.taken(), *map(ragged.among_all, found.bad)]
                         yield replace(found, bad=lines.with_line_numbers(bad), notes=[*found.notes, *ragged.notes])
                     lines.forget(ragged.forget(row))
-            if left := ragged.taken():  # bad rows after the last good row
+            if left := ragged.taken():  # there were bad rows after the last good row
                 bad = lines.with_line_numbers(left)
                 none = pa.array([], pa.timestamp("us", "UTC"))
                 yield SourceBatch(none, (), None, bad, row, self._file.size, list(ragged.notes))
@@ -110,19 +111,19 @@ class CsvRows:
 
 
 class _Ragged(msgspec.Struct):
-    """Rows with more or fewer fields than the header, which Arrow's reader skips."""
+    """The rows that Arrow's reader skips because they have more or fewer fields than the header."""
 
     skipped: int
     delimiter: str
     notes: list[str] = msgspec.field(default_factory=list)
-    #: The rows skipped since the last batch. They are numbered like the rows of `Layout.convert`.
+    #: The rows that Arrow's reader has skipped since the last batch. The first row after the header has number 1.
     _rows: list[BadRow] = msgspec.field(default_factory=list)
     #: For each skipped row that `forget` has not removed, the number of good rows before it.
     _before: list[int] = msgspec.field(default_factory=list)
     _forgotten: int = 0
 
     def left_out(self, row: pa_csv.InvalidRow) -> str:
-        """Record a row that Arrow's reader skips; called by the reader."""
+        """Record a row that Arrow's reader skips. The reader calls this function."""
         number = (row.number or 2) - 1 - self.skipped
         self._before.append(number - 1 - len(self._before) - self._forgotten)
         if not row.text.strip():  # a blank line
@@ -140,11 +141,11 @@ class _Ragged(msgspec.Struct):
         return taken
 
     def among_all(self, bad: BadRow) -> BadRow:
-        """Return a bad row with its number among all rows, including skipped ones."""
+        """Return the bad row, numbered among all rows: its own number does not count the skipped rows."""
         return replace(bad, number=bad.number + self._forgotten + bisect_right(self._before, bad.number - 1))
 
     def forget(self, row: int) -> int:
-        """Forget the rows before `row`, which are not needed again; return the number of `row` among all rows."""
+        """Forget the rows before `row`, and return the number that `row` has if skipped rows are counted as well."""
         count = bisect_right(self._before, row)
         del self._before[:count]
         self._forgotten += count
@@ -152,16 +153,16 @@ class _Ragged(msgspec.Struct):
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
-    """Return the texts, with null in place of texts that stand for a missing value, whether quoted or not."""
+    """Return the texts, with null in place of each text that stands for a missing value, in quotes or not."""
     if not nulls:
         return column
     return pc.if_else(pc.is_in(column, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), column)
 
 
 class _Lines:
-    """Finds the line numbers of rows, which differ from row numbers by blank lines and quoted line breaks.
+    """Finds the line number of a row, which exceeds its row number if blank lines or quoted line breaks precede it.
 
-    The file is read a second time, up to the last bad row.
+    For this, the file is read a second time, up to the last bad row.
     """
 
     def __init__(self, stream: Iterator[str], delimiter: str, skipped: int) -> None:
@@ -170,16 +171,17 @@ class _Lines:
         self._skipped = skipped
         #: The last row that was read; 0 is the header.
         self._row = -1
-        #: The rows, in ascending order, from which on the line number exceeds the row number by `_more`.
+        #: Row numbers in ascending order. From each of them to the next, a row's line number exceeds its row number by
+        #: the value at the same index in `_more`.
         self._rows: list[int] = []
         self._more: list[int] = []
 
     def with_line_numbers(self, bad: Sequence[BadRow]) -> list[BadRow]:
-        """Return bad rows with line numbers."""
+        """Return the bad rows with line numbers in place of row numbers."""
         return [replace(one, number=self._of(one.number), unit="line") for one in bad]
 
     def forget(self, row: int) -> None:
-        """Forget entries for the rows before `row`, which are not needed again."""
+        """Forget the entries for the rows before `row`."""
         count = max(bisect_right(self._rows, row) - 1, 0)
         del self._rows[:count], self._more[:count]
 
@@ -199,7 +201,7 @@ class _Lines:
 
 
 def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
-    """Return the options for the file from the header on, after blank lines and Excel's line with the delimiter."""
+    """Return the options with `skip_lines` increased to skip blank lines, and Excel's line that sets the delimiter."""
     with file.lines(options.encoding, errors="replace") as stream:
         for line in islice(stream, options.skip_lines, None):
             separator = _SEPARATOR.fullmatch(line.rstrip("\r\n"))
@@ -218,9 +220,10 @@ def _guess_delimiter(file: InputFile, options: SourceOptions) -> str:
 
 
 def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str]:
-    """Return the names in the first line.
+    """Return the column names in the header.
 
-    Raises SourceError if the line begins with a time: it is then a row, which would be lost.
+    Raises SourceError if the first name looks like a time or a number: the file then has no header, and its first row
+    would be lost.
     """
     with file.lines(options.encoding) as stream:
         lines = _bounded(islice(stream, options.skip_lines, None), file.name)
@@ -236,7 +239,10 @@ def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str
 
 
 def _bounded(lines: Iterator[str], name: str) -> Iterator[str]:
-    """Yield the lines of a header, in which quoted names may have line breaks. Raises SourceError if it is too long."""
+    """Yield the lines of a header, in which quoted names may have line breaks.
+
+    Raises SourceError if the header is too long.
+    """
     size = 0
     for line in lines:
         size += len(line)

@@ -28,19 +28,20 @@ from saros_storage.base.paths import join_nodes, quote_node, split_path, split_s
 class Destination:
     """The destination of the columns of a file.
 
-    The device is the template with its fields replaced, and quoted as necessary. Without a template, the device column
-    has full paths, or `stated` is the device, or the column names are full paths.
+    The device is the template with its fields replaced by their values, which are quoted where necessary. Without a
+    template, the device comes from the device column, which has full paths; from `stated`; or from the column names,
+    which then are full paths.
     """
 
     def __init__(self, template: str | None, file: Path, stated: str | None = None) -> None:
         self._template = template
         self._file = file
         self._stated = stated
-        #: The device for each value of the device column.
+        #: The path of the device for each value of the device column.
         self._devices: dict[str | None, str] = {}
 
     def device(self, value: str | None) -> str:
-        """Return the path of the device for a value of the device column. Raises SourceError."""
+        """Return the path of the device that a value of the device column stands for. Raises SourceError."""
         path = self._devices.get(value)
         if path is None:
             path = self._devices[value] = self._path(value)
@@ -58,7 +59,7 @@ class Destination:
             raise SourceError(f"{self._file}: {error}") from error
 
     def series(self, name: str, value: str | None) -> tuple[str, str]:
-        """Return the path of the device, and the name of the series in it, for a column. Raises SourceError."""
+        """Return the path of the device and the name of the series to which a column is written. Raises SourceError."""
         if self._template is not None:
             return self.device(value), name
         if value is not None:
@@ -90,7 +91,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
-    """Split a batch by device; the columns of a part have the names of their series. Raises SourceError."""
+    """Split a batch by device. The columns of each part have the names of their series. Raises SourceError."""
     if batch.devices is None:
         yield from _by_name(batch, destination)
         return
@@ -101,7 +102,7 @@ def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[st
         columns = [
             replace(column, name=destination.series(column.name, value)[1], values=values)
             for column, values in filtered
-            if values.null_count < len(values)  # otherwise only other devices have this series
+            if values.null_count < len(values)  # otherwise, only other devices have values in this column
         ]
         if columns:
             yield destination.device(value), Part(batch.times.filter(mask), columns)
@@ -117,7 +118,7 @@ def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str
 
 
 def check_device(template: str | None, column: str | None) -> None:
-    """Check that all fields of a device template have values. Raises SourceError."""
+    """Check that each field of a device template gets a value. Raises SourceError."""
     if template is None:
         return
     if not template.startswith("root."):

@@ -27,9 +27,9 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_layout import NewSeries, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
 
-#: Arrow's message for bytes that do not conform to the encoding.
+#: Arrow's message for bytes that are not valid in the encoding.
 _NOT_TEXT = "invalid UTF8"
-#: Byte order marks, with which files in UTF-16 usually begin.
+#: The byte order marks of UTF-16, with one of which a file in UTF-16 usually begins.
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -41,11 +41,11 @@ def read_source(
     name: str | None = None,
     worker: Callable[[], AbstractContextManager[ParquetWorker]] = ParquetWorker,
 ) -> Iterator[SourceBatch]:
-    """Yield the batches of a file, for these series. Raises SourceError.
+    """Yield the rows of a file as batches, converted to the types of `series`. Raises SourceError.
 
-    format_   the format; None: the content decides
-    name      the name of the file in messages
-    worker    returns the process that reads Parquet
+    format_   the format, or None to detect it from the content
+    name      the name of the file for messages
+    worker    returns the client of the process that reads Parquet files
     """
     name, series = name or str(file), series or NewSeries()
     try:

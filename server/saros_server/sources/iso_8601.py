@@ -17,11 +17,11 @@ from saros_server.sources.source_types import cast_fitting, matches, matching
 _OFFSET = r"Z|[+-]\d\d(:?\d\d)?"
 #: A time with an offset from UTC.
 WITH_OFFSET = rf"[T ]\d\d.*({_OFFSET}|UTC|GMT)$"
-#: A time with more digits than microseconds have.
+#: A time whose fraction of a second has more than six digits: it is finer than a microsecond.
 NANOSECONDS = r"[.,]\d{7}"
 #: The form that Arrow parses.
 ISO = rf"^\d{{4}}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{{1,9}})?)?)?({_OFFSET})?)?$"
-#: Replacements for other forms, applied one after the other.
+#: Patterns of other forms, each with its replacement. They are applied one after the other.
 _FORMS = (
     (r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)", r"\1-\2-\3T\4:\5:\6"),
     (r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)", r"\1-\2-\3T\4:\5"),
@@ -34,12 +34,12 @@ _LATER = (
     (r"([T ])24:00((:00)?(\.0+)?([Z+-].*)?)$", r"\100:00\2", 86_400),
     (r"(\d\d:\d\d):60", r"\1:59", 1),
 )
-#: The second of the earliest time in int64 nanoseconds, and the nanoseconds of that time within the second.
+#: The earliest time that int64 can hold in nanoseconds: its second since 1970, and its nanoseconds within that second.
 _FIRST_SECOND, _FIRST_DIGITS = divmod(-(2**63), 1_000_000_000)
 
 
 def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return the texts as timestamps; null for texts that are not times."""
+    """Return the texts as timestamps, with null in place of each text that is not a time."""
     plain = plain_iso(text)
     later = pa.scalar(0, pa.int64())
     for pattern, before, seconds in _LATER:
@@ -52,9 +52,10 @@ def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _timestamps(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast; null where a text does not fit.
+    """Cast the texts to timestamps, with null in place of each text that is out of range.
 
-    Arrow adds the fraction to the whole second, which is out of range in the first second of `ns`.
+    Arrow casts the whole second first and then adds the fraction. For times in the earliest second of `ns`, that whole
+    second is out of range, so these times are calculated separately.
     """
     times = cast_fitting(text, type_)
     if type_.unit != "ns" or times.null_count == text.null_count:

@@ -1,7 +1,7 @@
 """JSON lines: one object per line, whose members are the columns. Not thread-safe.
 
-The file is read twice: first for the members and the kinds of their values, then for the rows. The type of a new series
-depends on all values of the member in the file:
+The file is read twice: first to find the members and the kinds of their values, then to convert the rows. The type of a
+new series depends on all values that its member has in the file:
 
     texts                                TEXT
     true, false                          BOOLEAN
@@ -10,7 +10,7 @@ depends on all values of the member in the file:
      or mean no value
     any other mixture                    TEXT, with a note
 
-The name of a member may be followed by its type, like a column of a CSV.
+The name of a member may be followed by its type, as in the header of a CSV file.
 """
 
 from __future__ import annotations
@@ -31,13 +31,17 @@ from saros_server.sources.source_types import first_mark_and_word, inferred_type
 from saros_storage.base.types import DataType
 
 _NO_OBJECT = "is not a JSON object"
-#: Limits on the characters of lines, and the cells of columns, read at a time: objects take twenty times this memory.
+#: Limits on the characters of the lines and the cells of the columns that are read at a time. The parsed objects take
+#: twenty times as much memory as the lines.
 _BATCH_CHARACTERS_MAX = 8 << 20
 _CELLS_MAX = 4 << 20
 
 
 class _Rows(msgspec.Struct):
-    """Some objects of a file with their lines, and bad lines; `stop` is the number of objects up to their end."""
+    """Some objects of a file with their line numbers, and the bad lines between them.
+
+    `stop` is the number of objects in the file up to the end of these.
+    """
 
     objects: list[dict[str, object]]
     lines: list[int]
@@ -46,13 +50,13 @@ class _Rows(msgspec.Struct):
 
 
 class _Member(msgspec.Struct):
-    """A summary of a member's values in the whole file, without nulls."""
+    """A summary of all values that a member has in the file, except nulls."""
 
     kinds: set[type] = msgspec.field(default_factory=set)
     #: The smallest and the largest integer.
     least: int = 0
     largest: int = 0
-    #: The first text that stands for a missing value, and the first other text that is not a number.
+    #: The first text that stands for a missing value, and the first text that neither does so nor is a number.
     mark: str | None = None
     word: str | None = None
 
@@ -67,7 +71,10 @@ class _Member(msgspec.Struct):
             self.mark = mark if self.mark is None else self.mark
 
     def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-        """Return the type of a new series, or None without values, and a note. Raises SourceError as for a CSV."""
+        """Return the type of a new series, and a note. The type is None if there are no values.
+
+        Raises SourceError if `source_types.inferred_type` does.
+        """
         if self.kinds <= {str}:
             return (DataType.TEXT, "") if self.kinds else (None, "")
         if bool in self.kinds:
@@ -99,7 +106,7 @@ def read_json_lines(file: InputFile, options: SourceOptions, series: Series) -> 
 
 
 def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member], int]:
-    """Return the members of the file's objects, and the number of objects. Raises SourceError."""
+    """Return a summary of each member that occurs in the file, and the number of objects. Raises SourceError."""
     members: dict[str, _Member] = {}
     total = 0
     with file.lines(options.encoding) as stream:
@@ -122,7 +129,7 @@ def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member
 
 
 def _rows(stream: Iterator[str], options: SourceOptions) -> Iterator[_Rows]:
-    """Yield the objects after the skipped lines. Blank lines are ignored."""
+    """Yield the objects in the lines after those that an option skips. Blank lines are ignored."""
     numbered = enumerate(stream, 1)
     rows, size = _Rows([], [], [], 0), 0
     for number, line in islice(numbered, options.skip_lines, None):

@@ -6,7 +6,8 @@
     other text                CSV
     anything else             refused, with the name of the format if it is known
 
-A compressed file may expand a thousandfold, so no file is read as a whole, and lines have a limit. Not thread-safe.
+A compressed file may expand a thousandfold. So no file is read as a whole, and the length of a line is limited. Not
+thread-safe.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ import pyarrow as pa
 from saros_server.sources.source_options import SourceError
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-#: For the first bytes of a file, Arrow's name of the compression.
+#: Arrow's name of each compression, by the first bytes of a file that is compressed with it.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
-#: Suffixes of the names of such files.
+#: The suffixes that the names of compressed files usually have.
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".bz2", ".lz4")
 PARQUET_MAGIC = b"PAR1"
 _TSFILE = b"TsFile"
 _TYPED = {PARQUET_MAGIC: "parquet", _TSFILE: "tsfile"}
-#: For the first bytes of a file, a description of the unsupported format.
+#: A description of each unsupported format, by the first bytes of its files.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet or document of Microsoft Office: save the sheet as CSV",
@@ -46,16 +47,16 @@ _REFUSED = {
     b"%PDF": "a PDF document",
 }
 _HEAD_BYTES = 4_096
-#: Limit on the length of a line; Arrow parses CSV in blocks of the same number of bytes.
+#: Limit on the length of a line. The blocks in which Arrow parses CSV have as many bytes.
 LINE_CHARACTERS_MAX = 4 << 20
 #: Limit on the columns of a file; each column takes several kilobytes of memory.
 COLUMNS_MAX = 100_000
-#: Size of the reads that skip the bytes before a part.
+#: Number of bytes that are read at a time to skip the bytes before a part.
 _SKIPPED_BYTES = 1 << 20
-#: Bytes that do not occur in texts of single-byte encodings or UTF-8.
+#: Bytes that do not occur in a text in UTF-8 or in a single-byte encoding.
 _NO_TEXT = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B))
-#: A text that can be decoded may have control characters, but fewer than one zero byte in this many bytes. In UTF-16
-#: that is mistaken for UTF-8, about every second byte is zero.
+#: A file that can be decoded may be a text with control characters, if fewer than one byte in this number is zero. If
+#: UTF-16 is mistaken for UTF-8, about every second byte is zero.
 _NULS_MIN = 4
 #: Byte order marks of encodings with two or four bytes per character.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -70,7 +71,7 @@ class InputFile(msgspec.Struct, frozen=True):
     format: str
     #: Arrow's name of the compression, or None.
     compression: str | None
-    #: The part to read, in decompressed bytes; `stop` None: to the end.
+    #: The range of decompressed bytes to read. If `stop` is None, the range extends to the end of the file.
     start: int = 0
     stop: int | None = None
 
@@ -113,7 +114,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class OpenedFile(msgspec.Struct, frozen=True):
-    """An open file: the stream of decompressed bytes, and the underlying file."""
+    """An open file: the stream of its decompressed bytes, and the stream of the file on disk."""
 
     stream: BinaryIO
     raw: BinaryIO
@@ -149,15 +150,15 @@ class _Part(io.RawIOBase):
 
 
 def is_tsfile(path: Path) -> bool:
-    """Return whether the file begins like a TsFile. Raises OSError."""
+    """Return whether the file begins with the first bytes of a TsFile. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(len(_TSFILE)) == _TSFILE
 
 
 def input_file(path: Path, name: str, format_: str | None, encoding: str) -> InputFile:
-    """Detect the format and compression of a file; `format_` is the format that an option states, or None.
+    """Detect the format and the compression of a file. An option may state its format in `format_`.
 
-    Raises SourceError if the file cannot be imported, OSError.
+    Raises SourceError if the file cannot be imported, and OSError.
     """
     with path.open("rb") as stream:
         packed = stream.read(_HEAD_BYTES)
@@ -193,7 +194,7 @@ def _format_of(head: bytes, name: str, encoding: str, *, said: str | None) -> st
 
 
 def _is_text(head: bytes, encoding: str) -> bool:
-    """Return whether a file with these first bytes may be a text."""
+    """Return whether a file that begins with these bytes may be a text."""
     wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")) or head.startswith(_WIDE_MARKS)
     if wide or _NO_TEXT.isdisjoint(head):
         return True

@@ -1,6 +1,6 @@
-"""Parquet: typed columns, and the device and types that `saros export` writes to a file's metadata.
+"""Parquet files: typed columns, and metadata in which `saros export` writes the device and the types.
 
-A separate process reads the files, because a small file can declare huge contents (`parquet_worker`).
+Since a small file can declare huge contents, the files are read by a separate process (`parquet_worker`).
 
 schema    saros.device    path of the device of the columns
           saros.aligned   true or false
@@ -33,7 +33,7 @@ class StatedDevice(msgspec.Struct, frozen=True):
 
 
 def with_metadata(schema: pa.Schema, types: Sequence[str], device: StatedDevice | None) -> pa.Schema:
-    """Return a file's schema with metadata; `types` are the types of all columns, including the time."""
+    """Return the schema with metadata added. `types` are the types of all its columns, including the time."""
     fields = [field.with_metadata({_TYPE: type_}) for field, type_ in zip(schema, types, strict=True)]
     about = {_DEVICE: device.path, _ALIGNED: str(device.aligned).lower()} if device else None
     return pa.schema(fields, about)
@@ -46,7 +46,7 @@ def stated_device(file: Path, worker: ParquetWorker) -> StatedDevice | None:
             return None
     try:
         about = worker.head(file, str(file)).schema.metadata or {}
-    except (ParquetRefused, pa.ArrowException):  # damaged: reading the file reports it
+    except (ParquetRefused, pa.ArrowException):  # the file is damaged, which `read_parquet` reports
         return None
     path = about.get(_DEVICE)
     return None if path is None else StatedDevice(path.decode(), about.get(_ALIGNED) == b"true")
@@ -68,7 +68,7 @@ def read_parquet(
 
 
 def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with all columns of the file. Columns of unsupported types were not read, and are null."""
+    """Return the batch with all columns of the file. Columns of unsupported types, which were not read, are null."""
     read = {name: batch.column(name) for name in batch.schema.names}
     columns = [
         pa.nulls(batch.num_rows, field.type) if data_type_of(field.type) is None else read[field.name]
@@ -79,7 +79,7 @@ def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 
 def _stated_type(field: pa.Field) -> DataType | None:
-    """Return the type in the metadata if it agrees with the type of the column; otherwise the type of the column."""
+    """Return the type in the column's metadata if it agrees with the column's Arrow type. Otherwise, use the latter."""
     found = data_type_of(field.type)
     said = (field.metadata or {}).get(_TYPE, b"").decode()
     return DataType[said] if found in STRING_TYPES and said in (t.name for t in STRING_TYPES) else found

@@ -1,9 +1,9 @@
-"""The types of the series of an import: existing series, series of device templates, and series that it creates.
+"""The types of an import's series: of those that exist, that a device template defines, or that the import creates.
 
     file, column, device column --`Destination`--> device and measurement --`SeriesTypes`--> type
 
-The series of a device are looked up once, with SHOW TIMESERIES; series that the user may not see count as new. Memory
-grows with the number of devices of an import. Not thread-safe.
+The series of each device are looked up once, with SHOW TIMESERIES. A series that the user may not see counts as new.
+The memory used grows with the number of devices in an import. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Statements(Protocol):
 class SeriesTypes:
     """Knows the types of series in the database and in this import.
 
-    Series are found by device and measurement or alias.
+    A series is found by its device, together with its measurement or its alias.
     """
 
     def __init__(self, database: Statements) -> None:
@@ -50,9 +50,10 @@ class SeriesTypes:
         return bool(self._devices[device])
 
     def write(self, device: str, types: Mapping[str, DataType], *, aligned: bool) -> None:
-        """Record that the import writes columns of these types, which creates the series.
+        """Record that the import is about to write columns of these types, and so to create the missing series.
 
-        Writing texts would create a series of type TEXT, so series of type STRING are created here.
+        A write of texts creates series of type TEXT. Series of type STRING are therefore created here, before the
+        write.
         """
         known = self._devices.setdefault(device, {})
         if known.keys() >= types.keys():
@@ -63,7 +64,7 @@ class SeriesTypes:
         known.update({name: type_ for name, type_ in types.items() if name not in known})
 
     def forget(self, device: str) -> None:
-        """Forget the types of a device, and the templates, so that they are looked up again when needed."""
+        """Forget the types of a device's series, and the device templates. They are looked up again when needed."""
         self._devices.pop(device, None)
         self.__dict__.pop("_templates", None)
 
@@ -77,13 +78,13 @@ class SeriesTypes:
         return types
 
     def _of_template(self, device: str) -> dict[str, DataType]:
-        """Return the series that the first write to the device creates from its template."""
+        """Return the types of the series that the first write to the device creates from its device template."""
         at_or_above = [types for path, types in self._templates if f"{device}.".startswith(f"{path}.")]
         return dict(at_or_above[0]) if at_or_above else {}
 
     @cached_property
     def _templates(self) -> list[tuple[str, dict[str, DataType]]]:
-        """The paths with device templates, and the types of the templates' series."""
+        """Each path for which a device template is set, with the types of the series in the template."""
         found = []
         for (name,) in self._database.execute("show device templates"):
             quoted = quote_node(str(name))
@@ -106,7 +107,7 @@ class SeriesTypes:
 
 
 class FileSeries(msgspec.Struct, frozen=True):
-    """The series for the columns of one file. Implements `source_layout.Series`."""
+    """The series to which the columns of one file are written. Implements `source_layout.Series`."""
 
     destination: Destination
     types: SeriesTypes

@@ -1,4 +1,4 @@
-"""Convert a batch of a file's rows to times and typed columns: find the roles of the columns, and their types.
+"""Convert a batch of a file's rows to times and typed columns, after finding each column's role and type.
 
 `Layout._type` decides the type of a column's values, separately for each of its series:
 
@@ -8,8 +8,8 @@
     4. inference                 for texts only: from all values if the reader has seen them (JSON lines), otherwise
                                  from the first batch with values in rows with a time
 
-A value that does not fit affects its row only, and not the file: such rows are removed, and reported with line, reason
-and values. This module does not access a database: `Series` has the known types. Not thread-safe.
+If a value does not fit, only its row is removed, not the file. The row is reported with its line, its values and the
+reason. This module does not access a database: a `Series` object knows the types of existing series. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, Da
 
 
 class Series(Protocol):
-    """The series for a file's columns; `device` is the value of the device column, if there is one."""
+    """The series to which a file's columns are written.
+
+    `device` is a value of the device column, or None if there is no such column.
+    """
 
     def type_of(self, name: str, device: str | None) -> DataType | None:
         """Return the type of the series, or None if it does not exist."""
@@ -54,10 +57,12 @@ class Series(Protocol):
 
 
 class Inferred(Protocol):
-    """A summary of all values of a column in the file."""
+    """A summary of all values that a column has in the file."""
 
     def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-        """Return the type of a new series, or None without values, and a note if the type may be unexpected.
+        """Return the type of a new series, and a note if the user may not expect this type.
+
+        The type is None if the column has no values.
 
         Raises SourceError.
         """
@@ -78,7 +83,10 @@ class NewSeries:
 
 
 class BadRow(msgspec.Struct, frozen=True):
-    """A row that was not imported; `number` is a line number, or the number of a row in Parquet files, from 1 on."""
+    """A row that was not imported.
+
+    `number`, which starts at 1, is a line number, or in a Parquet file the number of a row.
+    """
 
     number: int
     reason: str
@@ -87,7 +95,10 @@ class BadRow(msgspec.Struct, frozen=True):
 
 
 class SourceColumn(msgspec.Struct, frozen=True):
-    """Values for the series `name`; null where a row has no value or its device's series has another type."""
+    """Values of one type for the series `name` of each device.
+
+    Null if a row has no value, or if the series of the row's device has a different type.
+    """
 
     name: str
     type: DataType
@@ -119,7 +130,10 @@ class Rounded(msgspec.Struct, frozen=True):
 
 
 class SourceBatch(msgspec.Struct, frozen=True):
-    """The good rows of a part of the file that ends before row `stop_row`; `position` is the number of bytes read."""
+    """The good rows from a part of the file, which ends before row `stop_row`.
+
+    `position` is the number of bytes that have been read from the file.
+    """
 
     times: pa.Array
     columns: Sequence[SourceColumn]
@@ -129,7 +143,7 @@ class SourceBatch(msgspec.Struct, frozen=True):
     position: int
     notes: list[str] = msgspec.field(default_factory=list)
     rounded: Sequence[Rounded] = ()
-    #: The names of all columns of the file, and of the columns with times.
+    #: The names of all columns in the file, and the names of the columns that hold times.
     headers: Sequence[str] = ()
     time_columns: Sequence[str] = ()
 
@@ -140,7 +154,7 @@ class SourceBatch(msgspec.Struct, frozen=True):
 
 
 class _Share(msgspec.Struct, frozen=True):
-    """The rows of a batch whose series have the same type."""
+    """For one column, the rows of a batch whose series have the same type."""
 
     #: The type; None if the series do not exist.
     known: DataType | None
@@ -151,9 +165,9 @@ class _Share(msgspec.Struct, frozen=True):
 
 
 class _Findings(msgspec.Struct):
-    """The findings during the conversion of a batch."""
+    """The bad rows and the notes that the conversion of a batch has found."""
 
-    #: For the index of each bad row in the batch, the reason.
+    #: The reason why each bad row is bad, by the row's index in the batch.
     reasons: dict[int, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
     rounded: list[Rounded] = msgspec.field(default_factory=list)
@@ -243,7 +257,7 @@ class Layout:
         )
 
     def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
-        """Determine the columns with times and with values. Raises SourceError."""
+        """Determine which columns hold times and which hold values. Raises SourceError."""
         options = self._options
         self._time = options.time_columns or (
             find_time_column(batch, options.device_column, self._reader, self._file, notes),
@@ -271,7 +285,7 @@ class Layout:
         return self._options.only is None or name in self._options.only
 
     def _check_times(self, schema: pa.Schema) -> None:
-        """Check that the time columns have types that can be times. Raises SourceError."""
+        """Check that each time column has a type that can be read as times. Raises SourceError."""
         for name in self._time:
             type_ = schema.field(name).type
             if not self._reader.reads(type_):
@@ -314,7 +328,7 @@ class Layout:
         return devices.dictionary_encode()
 
     def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
-        """Divide the rows by the type of their series."""
+        """Divide the rows into shares, in each of which the column's series have the same type."""
         name = self._options.names.get(header, header)
         if devices is None:
             return [_Share(self._series.type_of(name, None), None, None)]
@@ -336,7 +350,7 @@ class Layout:
     def _column(
         self, header: str, values: pa.Array, share: _Share, times: pa.Array, found: _Findings
     ) -> list[SourceColumn]:
-        """Convert the values of a column in a share of the rows; empty if there are none."""
+        """Convert the values that a column has in a share of the rows. Return an empty list if it has none."""
         if share.mask is not None:
             values = pc.if_else(share.mask, values, pa.scalar(None, values.type))
         if values.null_count == len(values):
@@ -355,7 +369,7 @@ class Layout:
         return [SourceColumn(name, type_, converted, header)] if converted.null_count < len(converted) else []
 
     def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
-        """Return the type of values; None if they are all empty. Raises SourceError for a contradiction."""
+        """Return the type of the values, or None if all of them are empty. Raises SourceError for a contradiction."""
         asked, stated = self._asked.get(header), self._stated.get(header)
         if share.known is not None and asked not in (None, share.known):
             path = self._path(header, share)
@@ -385,7 +399,10 @@ class Layout:
     def _check_stated(
         self, header: str, arrow: pa.DataType, stated: DataType, type_: DataType, share: _Share, notes: list[str]
     ) -> None:
-        """Check that a column of a typed file can have the type; add a note if texts are parsed. Raises SourceError."""
+        """Check that a column with a stated type can be converted to `type_`. Raises SourceError.
+
+        If texts will be parsed, add a note.
+        """
         asked = header in self._asked
         if is_text(arrow):
             if stated in STRING_TYPES and type_ not in STRING_TYPES and not asked:

@@ -1,4 +1,4 @@
-"""The options for reading a file to import, and the error of a file that cannot be imported. Pure: any thread."""
+"""The options for reading a file to import, and the error for a file that cannot be imported. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Non-breaking spaces between thousands, which `--thousands " "` includes.
+#: Non-breaking spaces, which `--thousands " "` also accepts between thousands.
 WIDE_BLANKS = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
 
 
 class SourceError(Exception):
-    """A file or an option cannot be used; the message has the reason and the next step."""
+    """A file or an option cannot be used. The message has the reason and the next step."""
 
     code = 2003
 
@@ -21,11 +21,12 @@ class SourceError(Exception):
 class SourceOptions(msgspec.Struct, frozen=True):
     """The options for reading files, described in `saros import --help`."""
 
-    #: Several columns, such as a date and a time of day, are joined with a space.
+    #: The columns that hold the times. The texts of several columns, such as a date and a time of day, are joined with
+    #: a space.
     time_columns: tuple[str, ...] = ()
     time_format: str | None = None
     zone: str = "UTC"
-    #: The unit of integers that are times, and the precision of the database.
+    #: The database's unit of time, which is also the unit of times that are integers.
     unit: str = "ms"
     delimiter: str | None = None
     #: Texts that stand for a missing value, in addition to empty fields without quotes.
@@ -42,7 +43,10 @@ class SourceOptions(msgspec.Struct, frozen=True):
     skip_lines: int = 0
 
     def plain_numbers(self, text: pa.Array) -> pa.Array:
-        """Return numbers with a decimal point. If another decimal mark is set, texts with a point are not numbers."""
+        """Return the texts with a decimal point in place of the decimal mark, and without separators of thousands.
+
+        If the decimal mark is not a point, texts that contain a point are changed so that they are not numbers.
+        """
         if self.thousands == " ":
             text = pc.replace_substring_regex(text, f"[ {WIDE_BLANKS}]", "")
         elif self.thousands:

@@ -1,7 +1,7 @@
-"""The times of a file: ISO 8601, a `strptime` pattern, or integers. Pure: any thread.
+"""Read the times of a file, which are in ISO 8601, fit a `strptime` pattern, or are numbers. Pure: any thread.
 
-Times without a zone are in the zone of the options. Notes report times that were changed by a clock change of the zone,
-or by the precision of the database.
+Times without an offset are in the time zone that the options name. A note reports times that were changed, either
+because the zone's clocks were set forward or back or because the database's unit is coarser.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DECIMAL = r"^[+-]?\d{1,18}(\.\d{1,9})?$"
 #: The units of time, from the coarsest to the finest.
 _UNITS = ("s", "ms", "us", "ns")
-#: Reasons of rows whose time has another form.
+#: Why a row is bad if its time does not have the expected form.
 NO_TIME = "is not an ISO 8601 time"
 NO_TICKS = "is not an integer time"
-#: The note of `cut_to` for the times of rows.
+#: The note that `cut_to` adds if it cuts times of rows.
 CUT_NOTE = "times are cut to {unit}, the database's unit: of several rows with the same time, the last one wins"
 
 
 class TimeReader:
-    """Reads columns of times as the options say."""
+    """Reads columns of times, in the format and the time zone of the options."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._format = options.time_format
@@ -51,7 +51,7 @@ class TimeReader:
         self._unit = options.unit
 
     def times(self, column: pa.Array, notes: list[str]) -> tuple[pa.Array, str]:
-        """Return the times of rows, and the reason why others are null.
+        """Return the times of the rows, and the reason why some of them are null.
 
         The times are int64 in the database's precision, or timestamps.
         """
@@ -68,7 +68,7 @@ class TimeReader:
         return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
 
     def out_of_range(self, times: pa.Array) -> pa.Array:
-        """Return a mask of the times that the database's unit cannot hold; it is null for null times."""
+        """Return a mask of the times that int64 cannot hold in the database's unit. It is null for null times."""
         mine = _NANOSECONDS[times.type.unit if pa.types.is_timestamp(times.type) else self._unit]
         units = _NANOSECONDS[self._unit]
         least = max(TIME_MIN * units // mine + 1, TIME_MIN)
@@ -82,7 +82,7 @@ class TimeReader:
         return of_times or is_text(type_) or (pa.types.is_floating(type_) and self._format in _EPOCH_UNITS)
 
     def are_times(self, text: pa.Array) -> bool:
-        """Return whether most texts of a column are times other than integers."""
+        """Return whether most texts of a column are times. Integers do not count as times here."""
         text = without_blank(pc.utf8_trim_whitespace(text)).drop_null()
         if self._format is None:
             count = iso_count(text)
@@ -94,7 +94,10 @@ class TimeReader:
         return 2 * count > len(text)
 
     def timestamps(self, column: pa.Array, notes: list[str]) -> pa.Array:
-        """Return values of type TIMESTAMP, from timestamps, or texts in ISO 8601 or integers; null for other texts."""
+        """Convert timestamps, integers, or texts with integers or ISO 8601 times to values of type TIMESTAMP.
+
+        A text of another form becomes null.
+        """
         if not is_text(column.type):
             return self._in_unit(self._typed(column, notes), notes)
         text = without_blank(pc.utf8_trim_whitespace(column))
@@ -129,7 +132,7 @@ class TimeReader:
         return pc.coalesce(given, assumed.cast(aware))
 
     def _typed(self, column: pa.Array, notes: list[str]) -> pa.Array:
-        """Return times from a column that is not of texts; naive times are in the zone of the options."""
+        """Return the times of a column without texts. Naive times are in the time zone of the options."""
         if pa.types.is_integer(column.type):
             return self._ticks(cast_fitting(column, pa.int64()))
         if pa.types.is_floating(column.type):
@@ -139,10 +142,10 @@ class TimeReader:
         return self._zoned(column, notes) if column.type.tz is None else column
 
     def _zoned(self, naive: pa.Array, notes: list[str]) -> pa.Array:
-        """Interpret naive times in the zone of the options, and add notes about clock changes.
+        """Interpret naive times in the time zone of the options, and add notes about clock changes.
 
-        Times in an hour that occurred twice are in the first one. Times in an hour that was skipped continue the hour
-        before it, as in SQL: 02:30 becomes 03:30.
+        If an hour occurred twice, a time in it is taken to be in the first one. If an hour was skipped, a time in it is
+        moved to the next hour, as in SQL: 02:30 becomes 03:30.
         """
         zone = self._zone
         times = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
@@ -167,9 +170,9 @@ class TimeReader:
 
 
 def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
-    """Return timestamps truncated to a unit if their own unit is finer.
+    """Return the timestamps, truncated to the given unit if their unit is finer than that.
 
-    If a value changes, add the note, with the unit in place of `{unit}`.
+    If this changes a value, add the note, in which the unit replaces `{unit}`.
     """
     if not pa.types.is_timestamp(times.type) or _UNITS.index(times.type.unit) <= _UNITS.index(unit):
         return times
@@ -181,13 +184,16 @@ def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
 
 
 def _first_of(naive: pa.Array, which: pa.Array) -> str:
-    """Return a text with the number of these rows, and the time of the first one."""
+    """Return a text for a note: the number of these rows, and the time of the first one."""
     first = naive.filter(which)[0].cast(pa.timestamp("us"), safe=False).as_py().isoformat(" ")
     return f"{counted(pc.sum(which).as_py(), 'row')} from {first} on"
 
 
 def _since_1970(text: pa.Array, unit: str) -> pa.Array:
-    """Return timestamps from numbers of units since 1970, which may have fractions; null for other texts."""
+    """Return timestamps from texts with numbers of units since 1970. The numbers may have fractions.
+
+    A text that is not such a number becomes null.
+    """
     whole = whole_numbers(text, pa.int64())
     if whole.null_count == text.null_count:
         return whole.cast(pa.timestamp(unit, "UTC"))
@@ -199,7 +205,10 @@ def _since_1970(text: pa.Array, unit: str) -> pa.Array:
 
 
 def _of_floats(numbers: pa.Array, unit: str) -> pa.Array:
-    """Return timestamps from floats, in microseconds: floats of current times in seconds are not more precise."""
+    """Return timestamps from floats, in microseconds unless `unit` is ns.
+
+    A float that holds today's time in seconds is not more precise than that.
+    """
     found = "ns" if unit == "ns" else "us"
     ticks = pc.round(pc.multiply(numbers.cast(pa.float64()), _NANOSECONDS[unit] / _NANOSECONDS[found]))
     return cast_fitting(ticks, pa.int64()).cast(pa.timestamp(found, "UTC"))
@@ -213,7 +222,10 @@ def _cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _parsed(text: pa.Array, pattern: str) -> pa.Array:
-    """Parse times with a `strptime` pattern, including `%f`, which Arrow does not support; null for other texts."""
+    """Parse times with a `strptime` pattern. Unlike in Arrow, the pattern may contain `%f`.
+
+    A text that does not fit becomes null.
+    """
     whole = text if "%f" not in pattern else pc.replace_substring_regex(text, _FRACTION, r"\1")
     parsed = pc.strptime(whole, format=re.sub(r"[.,]?%f", "", pattern), unit="us", error_is_null=True)
     if "%f" not in pattern:

@@ -10,8 +10,8 @@
 
 Texts that stand for a missing value (`NA_MARKS`) are null in all types except TEXT and STRING.
 
-A value that does not fit becomes null; the caller finds it by comparison with the source. `source_times.py` converts
-to TIMESTAMP.
+A value that does not fit its type becomes null. The caller finds it by comparing the result with the source.
+`source_times.py` converts to TIMESTAMP.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from saros_wire.client_values import arrow_array
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?|INF(INITY)?)$"
 INTEGER = r"^[+-]?\d+$"
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
-#: The parts of integers that are removed: a plus sign, which Arrow does not accept, and zeros after the point.
+#: The parts of a text that are removed before it is parsed to an integer: a plus sign, which Arrow does not accept, and
+#: a point with only zeros after it.
 _NEEDLESS = r"^\+|\.0*$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
-#: Texts that loggers, spreadsheets and pandas write for a missing value.
+#: Texts that loggers, spreadsheets or pandas write in place of a missing value.
 NA_MARKS = text_to_arrow(
     TextArray.of(
         (
@@ -45,19 +46,19 @@ NA_MARKS = text_to_arrow(
     )
 )
 _MINUS = "\N{MINUS SIGN}"
-#: A number with a decimal comma, and optional separators of thousands.
+#: A number with a decimal comma and, optionally, separators between thousands.
 _COMMA_NUMBER = rf"^[+-]?\d+([. '{WIDE_BLANKS}]\d{{3}})*,\d+([eE][+-]?\d+)?$"
 _THOUSANDS = rf"^[+-]?\d{{1,3}}([.,' {WIDE_BLANKS}])\d{{3}}"
-#: Beyond this number, not every integer is a DOUBLE; integers beyond it match `_LONG`.
+#: A DOUBLE can hold every integer up to this number, but only some of the larger ones. The larger ones match `_LONG`.
 _EXACT_MAX = 2.0**53
 _LONG = r"^[+-]?\d{16,}$"
-#: The type for instants in texts.
+#: Arrow's type for series of type TIMESTAMP when texts are parsed.
 _INSTANT = pa.timestamp("ms", tz="UTC")
 #: A null text. It is created this way because `pa.scalar` loads pandas.
 NO_TEXT = pa.nulls(1, pa.string())[0]
-#: Columns up to this length are cast value by value if a value does not fit.
+#: If a value does not fit, columns up to this length are cast one value at a time.
 _HALVED_ROWS_MIN = 64
-#: Types of series that can store the values of a type.
+#: For each type of values, the other types of series that can store them.
 _CASTS: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64}) | FLOATING_TYPES,
     DataType.INT64: frozenset({DataType.INT32, DataType.TIMESTAMP}) | FLOATING_TYPES,
@@ -73,7 +74,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def plain(column: pa.Array, header: str) -> pa.Array:
-    """Return the column without dictionary or views; texts and bytes have Arrow's basic types."""
+    """Return the column without a dictionary or views. Its texts or bytes have Arrow's type `string` or `binary`."""
     values = arrow_array(column, header)
     if pa.types.is_large_string(values.type):
         return values.cast(pa.string())
@@ -81,12 +82,12 @@ def plain(column: pa.Array, header: str) -> pa.Array:
 
 
 def is_stored_as(stated: DataType, type_: DataType) -> bool:
-    """Return whether a series of `type_` can store values of the stated type, which are not texts."""
+    """Return whether a series of `type_` can store values of the stated type, which is not a type of texts."""
     return type_ is stated or type_ in _CASTS.get(stated, ())
 
 
 def can_cast(source: pa.DataType, type_: DataType) -> bool:
-    """Return whether Arrow has a conversion to the type, for options that require one."""
+    """Return whether Arrow can convert to the type, in case an option requires this type."""
     if type_ is DataType.TIMESTAMP:
         return bool(pa.types.is_integer(source) or pa.types.is_temporal(source))
     try:
@@ -97,7 +98,7 @@ def can_cast(source: pa.DataType, type_: DataType) -> bool:
 
 
 def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array:
-    """Parse texts to values of any type except TIMESTAMP; null for texts that do not fit."""
+    """Parse texts to values of any type except TIMESTAMP. A text that does not fit becomes null."""
     if type_ in STRING_TYPES:
         return column
     text = pc.utf8_trim_whitespace(column)
@@ -111,7 +112,7 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
 
 
 def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
-    """Return a mask of the texts that stand for a missing value in a column of the type."""
+    """Return a mask of the texts that stand for a missing value if the series has this type."""
     if type_ in STRING_TYPES:
         return pc.is_null(text)
     trimmed = pc.utf8_trim_whitespace(text)
@@ -119,7 +120,7 @@ def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
 
 
 def without_blank(text: pa.Array) -> pa.Array:
-    """Return the texts with null in place of empty ones."""
+    """Return the texts, with null in place of each empty text."""
     blank = pc.equal(text, "")
     return pc.if_else(blank, NO_TEXT, text) if pc.any(blank).as_py() else text
 
@@ -131,12 +132,12 @@ def matches(text: pa.Array, pattern: str) -> int:
 
 
 def matching(text: pa.Array, pattern: str) -> pa.Array:
-    """Return the texts, with null in place of texts that do not match the pattern."""
+    """Return the texts, with null in place of each text that does not match the pattern."""
     return pc.if_else(pc.match_substring_regex(text, pattern), text, NO_TEXT)
 
 
 def whole_numbers(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Parse texts to integers; null for other texts, including 0x10, which Arrow would accept."""
+    """Parse texts to integers. Other texts become null, also texts like 0x10, which Arrow would accept."""
     if not pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
         try:
             return text.cast(type_)
@@ -155,7 +156,7 @@ def _with_plain_minus(text: pa.Array) -> pa.Array:
 
 
 def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Parse texts to floats; null for other texts, and for numbers out of range, which Arrow makes infinite."""
+    """Parse texts to floats. Other texts become null, and so do numbers out of range, which Arrow makes infinite."""
     try:
         numbers = text.cast(type_)
     except pa.ArrowInvalid:
@@ -180,7 +181,7 @@ def _bytes_of(text: pa.Array) -> pa.Array:
 
 
 def cast_fitting(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast an array; null for values that do not fit, which are found by halving."""
+    """Cast an array. A value that does not fit becomes null; to find these values, the array is halved repeatedly."""
     try:
         return array.cast(type_)
     except pa.ArrowInvalid:
@@ -198,7 +199,7 @@ def _cast_one(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
 
 
 def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
-    """Convert values of a typed file to any type except TIMESTAMP; null for values that do not fit."""
+    """Convert the values of a typed file to any type except TIMESTAMP. A value that does not fit becomes null."""
     target = arrow_type(type_, pa.timestamp(unit.suffix, tz="UTC"))
     if type_ not in FLOATING_TYPES:
         return cast_fitting(column, target)
@@ -210,7 +211,7 @@ def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
 
 
 def rounded(column: pa.Array, values: pa.Array, options: SourceOptions) -> list[str]:
-    """Return, as texts, the integers of a column that a DOUBLE cannot represent exactly."""
+    """Return the integers in a column that a DOUBLE cannot represent exactly, each as a text."""
     bounds = pc.min_max(values)
     if not bounds["min"].is_valid or max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py())) < _EXACT_MAX:
         return []
@@ -225,7 +226,9 @@ def _trimmed_numbers(column: pa.Array, options: SourceOptions) -> pa.Array:
 
 
 def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-    """Infer the type of a column of texts. Return the type, or None without values, and a note if it may be unexpected.
+    """Infer the type of a column of texts. Return the type, and a note if the user may not expect this type.
+
+    The type is None if the column has no values.
 
     Raises SourceError for numbers with a decimal comma.
     """
@@ -247,7 +250,7 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
 
 
 def first_mark_and_word(column: pa.Array, options: SourceOptions) -> tuple[str | None, str | None]:
-    """Return the first text that stands for a missing value, and the first other text that is not a number."""
+    """Return the first text that stands for a missing value, and the first other text that is no number."""
     text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
     is_mark = pc.is_in(text, NA_MARKS)
     numbers = _with_plain_minus(options.plain_numbers(text))
@@ -266,9 +269,9 @@ def _marks(header: str, text: pa.Array, type_: DataType) -> str:
 
 
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
-    """Raise SourceError if most texts are numbers, some of which have a decimal comma.
+    """Raise SourceError if most texts are numbers and at least one of them has a decimal comma.
 
-    `numbers` is the number of texts that are numbers without a decimal comma.
+    `numbers` is how many of the texts are numbers without a decimal comma.
     """
     commas = pc.match_substring_regex(text, _COMMA_NUMBER)
     if (
@@ -281,7 +284,7 @@ def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: Sou
 
 
 def _number_type(header: str, numbers: pa.Array) -> tuple[DataType, str]:
-    """Return DOUBLE, as in SQL, or INT64 if all numbers are integers and a DOUBLE might round one."""
+    """Return DOUBLE, as in SQL. If all numbers are integers and a DOUBLE might round one of them, return INT64."""
     if not matches(numbers, _LONG) or matches(numbers, INTEGER) != len(numbers):
         return DataType.DOUBLE, ""
     whole = whole_numbers(numbers, pa.int64())

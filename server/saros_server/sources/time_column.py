@@ -1,4 +1,4 @@
-"""Detect the column with the times of a file's rows, if no option names this column. Pure: any thread.
+"""Find the column that holds the times of a file's rows, if no option names this column. Pure: any thread.
 
     columns of timestamps       one with a usual name of times; otherwise the only one, at any position
     no timestamps, but names    time, timestamp, datetime, date, ts, in this order
@@ -20,14 +20,14 @@ from saros_server.sources.source_times import TimeReader
 from saros_server.sources.source_types import is_text
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ts")
-#: Number of rows that detection examines.
+#: Number of rows that are examined to find the column.
 _HEAD_ROWS = 1_000
-#: The name that pandas gives an unnamed index in a file.
+#: The column name that pandas writes to a file for an index without a name.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def named_time_column(names: Collection[str]) -> str | None:
-    """Return the column with a usual name of times, or None."""
+    """Return the column whose name is one of the usual names for times, or None."""
     lower = {name.strip().lower(): name for name in reversed(list(names))}
     return next((lower[name] for name in TIME_NAMES if name in lower), None)
 
@@ -35,7 +35,10 @@ def named_time_column(names: Collection[str]) -> str | None:
 def find_time_column(
     head: pa.RecordBatch, device_column: str | None, reader: TimeReader, file: str, notes: list[str]
 ) -> str:
-    """Return the time column of a file that begins with these rows; add a note if it is a guess. Raises SourceError."""
+    """Return the time column of a file that begins with these rows.
+
+    If the column is a guess, add a note. Raises SourceError.
+    """
     types: dict[str, pa.DataType] = {field.name: field.type for field in head.schema if field.name != device_column}
     stamps = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
     named = named_time_column(types)
@@ -68,7 +71,7 @@ def _only(candidates: list[str], file: str) -> str:
 
 
 def unnamed_indexes(schema: pa.Schema) -> list[str]:
-    """Return the integer columns that are unnamed indexes of pandas: row numbers, and not measurements."""
+    """Return the integer columns that were an unnamed index in pandas: they hold row numbers, not measurements."""
     kept = (schema.pandas_metadata or {}).get("index_columns", ())
     names = [name for name in kept if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
     return [name for name in names if pa.types.is_integer(schema.field(name).type)]

@@ -1,4 +1,4 @@
-"""A process that reads Parquet files for an import, with a limit on its memory.
+"""A process with limited memory that reads Parquet files for an import.
 
 process     starts the process, and requests schemas and rows
 __main__    the process itself

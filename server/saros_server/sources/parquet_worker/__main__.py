@@ -1,8 +1,9 @@
 """The process that reads Parquet files: `python -m saros_server.sources.parquet_worker BYTES`.
 
 A file can declare pages, texts and dictionaries of any size in a few bytes, and Arrow allocates the declared size. In
-this process, such an allocation fails at the process's limit (RLIMIT_DATA), instead of exhausting the memory of the
-node, and a file that crashes the reader ends only this process. It imports only its own package of Saros.
+this process, such an allocation fails at the process's limit (RLIMIT_DATA) instead of exhausting the memory of the
+node. A file that crashes the reader ends only this process. This package is the only one of Saros that the process
+imports.
 
     standard input     {"open": PATH}                   open a file, and answer with its schema
                        {"columns": [...], "rows": N}    answer with the rows of the open file
@@ -11,7 +12,8 @@ node, and a file that crashes the reader ends only this process. It imports only
     S    rows (8 bytes), schema          B    an Arrow stream with one batch
     D    the end of the rows             E    an error, as a text        M    the memory limit was exceeded
 
-Dictionaries and views, in which few bytes may represent many, are expanded here: batches have plain columns.
+In Arrow's dictionaries and views, a few bytes may represent many. This process expands them: the batches that it sends
+have plain columns.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-#: Limits on the cells of a batch, and on the size of the pieces in which it is sent.
+#: Limits on the number of cells in a batch, and on the size of each piece in which a batch is sent.
 _CELLS_MAX = 4 << 20
 _BATCH_BYTES_MAX = 64 << 20
-#: Bytes read from the file at a time, for each column.
+#: Number of bytes that are read from the file at a time, for each column.
 _BUFFER_BYTES = 64 << 10
-#: Number of row groups from which the size of a row is estimated.
+#: Number of row groups whose metadata is used to estimate the size of a row.
 _SAMPLED_GROUPS = 100
 _HEAD = struct.Struct(">cQ")
 
@@ -92,7 +94,7 @@ def _batches(file: pq.ParquetFile, columns: list[str], rows: int) -> Iterator[pa
 
 
 def _rows_at_once(file: pq.ParquetFile, rows: int) -> int:
-    """Return the number of rows of a batch: fewer than requested if rows have many columns or long texts."""
+    """Return the number of rows to read at once: fewer than requested if rows have many columns or long texts."""
     about = file.metadata
     groups = [about.row_group(place) for place in islice(range(about.num_row_groups), _SAMPLED_GROUPS)]
     row_bytes: int = sum(group.total_byte_size for group in groups) // max(sum(group.num_rows for group in groups), 1)
@@ -109,7 +111,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in pieces within the size limit. Raises ValueError for a row that is too large."""
+    """Yield the batch in pieces, none of which exceeds the limit. Raises ValueError for a row that is too large."""
     if batch.nbytes <= _BATCH_BYTES_MAX:
         yield batch
         return

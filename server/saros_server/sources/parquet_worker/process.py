@@ -1,7 +1,7 @@
-"""The client of the process that reads Parquet files: starts it with a memory limit, and receives its answers.
+"""The client of the process that reads Parquet files: starts the process with a memory limit, and reads its answers.
 
-The process is started for the first file, and reads one file at a time. It is killed if a file is abandoned before its
-end. For one thread at a time; any thread may call `close`.
+The process is started for the first file, and reads one file at a time. If the import of a file stops before the file's
+end, the process is killed. Only one thread at a time may use the client, but any thread may call `close` at any time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROWS = struct.Struct(">q")
 
 
 class ParquetRefused(Exception):
-    """A file that is damaged, or needs more memory than allowed; the message has the reason and the next step."""
+    """A file is damaged, or reading it takes more memory than allowed. The message has the reason and the next step."""
 
 
 class ParquetHead(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class ParquetHead(msgspec.Struct, frozen=True):
 
 
 class ParquetWorker:
-    """A process that reads Parquet files with a limit on its memory."""
+    """The client of a process with limited memory that reads Parquet files."""
 
     def __init__(self, memory_bytes: int = WORKER_BYTES) -> None:
         self._memory_bytes = memory_bytes
@@ -55,7 +55,7 @@ class ParquetWorker:
         self.close()
 
     def head(self, path: Path, name: str) -> ParquetHead:
-        """Open a file, and return its schema; `name` is its name in messages.
+        """Open a file, and return its schema and its number of rows. `name` is the file's name in messages.
 
         Raises ParquetRefused, OSError, pa.ArrowInvalid.
         """
@@ -135,7 +135,7 @@ class ParquetWorker:
             process.kill()
             process.wait()
             for stream in (process.stdin, process.stdout):
-                with suppress(OSError):  # closing flushes a request that was not sent
+                with suppress(OSError):  # closing the stream fails if it still has to send a request
                     cast("IO[bytes]", stream).close()
 
 
@@ -143,7 +143,7 @@ _REMEDY = "allow more (saros import --memory, or the server's option import_memo
 
 
 def _start(memory_bytes: int) -> subprocess.Popen[bytes]:
-    """Start the process in its own session, so that Ctrl-C in the terminal does not reach it. Raises OSError."""
+    """Start the process in its own session, where Ctrl-C in the terminal does not reach it. Raises OSError."""
     room = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
     path = os.pathsep.join(filter(None, (room, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(  # noqa: S603 (our own command)
