@@ -3,8 +3,9 @@
     head --origin, route, policy, session--> body, limited --> function on a thread --> response
                  +-- refused: the body is not read
 
-The event loop only moves bytes. The functions of routes, the chunks of their responses, logins, and cancellations run
-on other threads. If a client disconnects, the call of its request is cancelled. For the event loop only.
+On the event loop, bytes are only moved. Other threads run the functions of routes, produce the chunks of their
+responses, and handle logins and cancellations. If a client disconnects, its request's call of the client API is
+cancelled. For the event loop only.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _Result = TypeVar("_Result")
 
 
 class HttpApplication:
-    """The ASGI application: admission, sessions, bodies, and responses of all requests."""
+    """The ASGI application: admits each request, finds its session, reads its body, and sends its response."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class HttpApplication:
         self._cookies = cookies
         self._is_sealed = cookies is not None and cookies.is_sealed
         self.sessions = SessionCache(api, threads.logins, limits)
-        #: The number of requests that run on a thread or wait for one.
+        #: The number of requests that are being handled by a thread or are waiting for one.
         self._requests = 0
         self._bodies = BodyMemory()
 
@@ -117,7 +118,7 @@ class HttpApplication:
             await self._run(exchange, lambda: route.function(request, session))
 
     async def _run(self, exchange: _Exchange, function: Callable[[], Response]) -> None:
-        """Run a function and send its response."""
+        """Run the function of a route on a thread, and send the response that it returns."""
         response = await self._on_thread(function)
         if isinstance(response.body, bytes):
             await exchange.send(response)
@@ -160,7 +161,7 @@ class HttpApplication:
             self.sessions.release(cached)
 
     def _credentials(self, exchange: _Exchange, route: Route) -> Credentials:
-        """Return the credentials of a request; anonymous if no login is required. Raises HttpError 401."""
+        """Return the credentials of a request, or anonymous ones if no login is required. Raises HttpError 401."""
         if not self._api.requires_login:
             return ANONYMOUS
         query = exchange.query if route.query_credentials else {}
@@ -171,7 +172,7 @@ class HttpApplication:
         return credentials
 
     def _of_browser(self, exchange: _Exchange) -> HttpSession | None:
-        """Return the session of a request's cookie, or None. Raises HttpError (401, 403)."""
+        """Return the session that a request's cookie identifies, or None. Raises HttpError (401, 403)."""
         if self._cookies is None or ("authorization" in exchange.headers and not self._is_sealed):
             return None
         found = self._cookies.admit(exchange.scope["method"], exchange.headers, exchange.peer)
@@ -191,7 +192,9 @@ class HttpApplication:
             self._requests -= 1
 
     def _body(self, exchange: _Exchange) -> AbstractAsyncContextManager[bytes]:
-        """Return a context that reads the body of a request, and counts it towards the limit on memory.
+        """Return a context manager that reads the body of a request.
+
+        Until its exit, the body counts towards the limit on memory.
 
         Raises HttpError (408, 413, 503), ClientGone.
         """
@@ -201,7 +204,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _watched(self, exchange: _Exchange, session: HttpSession) -> AsyncIterator[None]:
-        """Cancel the session's call if the client disconnects, or if the request itself is cancelled."""
+        """In this context, cancel the session's call if the client disconnects or the request itself is cancelled."""
 
         async def watch() -> None:
             await exchange.disconnected()
@@ -211,7 +214,7 @@ class HttpApplication:
         try:
             yield
         except BaseException as error:
-            self._threads.call_soon(session.cancel.cancel)  # the function of a cancelled request continues to run
+            self._threads.call_soon(session.cancel.cancel)  # otherwise, the request's function would continue to run
             if exchange.is_gone and isinstance(error, Exception):
                 raise ClientGone from error
             raise
@@ -229,7 +232,7 @@ class _Exchange:
         self.query = QueryParams(scope["query_string"].decode("latin-1"))
         self._receive, self._send = receive, send
         self.body: IncomingBody = scope["state"][BODY]
-        #: True once the status was sent.
+        #: True once the status has been sent.
         self.is_started = False
         #: True once the client has closed the connection.
         self.is_gone = False
@@ -243,7 +246,7 @@ class _Exchange:
         return Peer.at(client[0])
 
     async def disconnected(self) -> None:
-        """Wait until the client disconnects. Must be called after the body was read."""
+        """Wait until the client disconnects. Call this only after the body has been read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.is_gone = True
@@ -268,7 +271,7 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": response.status, "headers": raw})
 
     async def send_chunk(self, chunk: Chunk) -> None:
-        """Send a part of the body; wait while the client's receive window is full. Raises ClientGone."""
+        """Send a part of the body, waiting while the client's receive window is full. Raises ClientGone."""
         if self.is_gone:
             raise ClientGone
         buffers = buffers_of(chunk)
@@ -288,7 +291,7 @@ class _Exchange:
 
 def _refusal(error: Exception, route: Route | None, headers: Headers) -> Response:
     failure = failure_of(error)
-    if failure.status == 401 and CSRF_HEADER in headers:  # the console has its own login form
+    if failure.status == 401 and CSRF_HEADER in headers:  # the console shows its own login form, not the browser's
         failure = replace(failure, headers={"WWW-Authenticate": 'Cookie realm="saros"'})
     if route is not None and route.failure is not None:
         made = route.failure(failure.status, failure.code, failure.message)

@@ -2,8 +2,8 @@
 
     connection --add, complete, abandon--> IncomingBody --read, within the limits--> the whole body, or an error
 
-The connection adds the parts that it receives. While the application waits in `read`, only the checks of the limits run
-after a part has arrived. For the event loop only.
+The connection adds each part that it receives. While the application waits in `read`, a part is only checked against
+the limits when it arrives. For the event loop only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ClientGone(Exception):
 
 
 class BodyMemory(msgspec.Struct):
-    """The memory that the bodies of all requests in progress take."""
+    """The memory used by the bodies of all requests in progress."""
 
     bytes: int = 0
 
@@ -42,7 +42,7 @@ class IncomingBody:
         #: True once the whole body has arrived.
         self.is_complete = False
         self._is_abandoned = False
-        #: Invites the client to send the body. Set by the connection.
+        #: Asks the client to send the body. Set by the connection.
         self.invite: Callable[[], None] = lambda: None
         #: The call of `read` that waits for the rest of the body, or None.
         self._reader: _Reader | None = None
@@ -53,7 +53,7 @@ class IncomingBody:
         return self._reader is not None
 
     def add(self, part: bytes) -> None:
-        """Add a part, which is kept without a copy."""
+        """Add a part of the body, which is kept without being copied."""
         self._parts.append(part)
         self.size += len(part)
         if self._reader is not None:
@@ -66,14 +66,14 @@ class IncomingBody:
             self._reader.end(None)
 
     def abandon(self) -> None:
-        """Give up the rest of the body, since the client has closed the connection."""
+        """Stop waiting for the rest of the body, since the client has closed the connection."""
         self._is_abandoned = True
         if self._reader is not None:
             self._reader.end(ClientGone())
 
     @asynccontextmanager
     async def read(self, limits: HttpLimits, memory: BodyMemory) -> AsyncIterator[bytes]:
-        """Wait for the whole body, and count it in `memory` until the context ends.
+        """Wait for the whole body, and yield it. Its bytes count in `memory` until the context ends.
 
         Raises HttpError (408, 413, 503), ClientGone.
         """
@@ -96,7 +96,7 @@ class IncomingBody:
 
 
 class _Reader:
-    """A call of `IncomingBody.read`: checks the limits for it."""
+    """The state of a call of `IncomingBody.read`, which waits and checks the limits."""
 
     def __init__(
         self, body: IncomingBody, limits: HttpLimits, memory: BodyMemory, loop: asyncio.AbstractEventLoop
@@ -107,13 +107,13 @@ class _Reader:
         self._loop = loop
         self._began_s = self._last_s = loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        #: Bytes of the body that are counted in `memory`.
+        #: The number of bytes that the body has added to `memory`.
         self.counted = 0
-        #: A future that is done once the whole body has arrived or the body was refused.
+        #: A future that is done once the whole body has arrived or has been refused.
         self._over: asyncio.Future[None] = loop.create_future()
 
     def check_part(self, size: int) -> None:
-        """Count a part of the body that has arrived; refuse the body if it is too large."""
+        """Count a part of the body that has arrived, and refuse the body if it has become too large."""
         limits = self._limits
         self._last_s = self._loop.time()
         self.counted += size
@@ -124,7 +124,7 @@ class _Reader:
             self.end(HttpError(503, "too many large requests are in progress: try again", BUSY))
 
     def end(self, error: Exception | None) -> None:
-        """End the wait, unless it has ended before."""
+        """End the wait, with an error unless `error` is None. Does nothing if the wait has already ended."""
         if self._over.done():
             return
         if error is None:
@@ -145,7 +145,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------ time limits
 
     def _start_timer(self) -> None:
-        """Schedule the next check of the time for the earliest moment at which the body can be too late."""
+        """Schedule the next check of the time. It is due when the body would be too late if no more of it arrived."""
         self._timer = self._loop.call_at(self._due_s(), self._check_time)
 
     def _check_time(self) -> None:
@@ -156,7 +156,7 @@ class _Reader:
             self.end(HttpError(408, message, Connection="close"))
 
     def _due_s(self) -> float:
-        """Return the latest time at which the next part may arrive."""
+        """Return the time by which the next part must arrive."""
         limits = self._limits
         return min(self._last_s + limits.body_s, self._began_s + limits.body_s + self._body.size / limits.body_rate)
 

@@ -21,10 +21,10 @@ from saros_server.http.limits import HttpLimits
 from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
 
-#: Keys of two functions in the state of an ASGI scope. The first aborts the connection without sending buffered data.
-#: The second writes buffers without copying them, after the data sent through ASGI.
+#: The keys of two functions in the state of an ASGI scope. `ABORT` closes the connection without sending the data that
+#: is still buffered. `WRITE` writes buffers without copying them, after all data that was sent through ASGI.
 ABORT, WRITE = "abort", "write"
-#: Size of one write. The transport copies the bytes that the socket does not accept immediately.
+#: Maximum size of one write, since the transport copies all bytes that the socket does not accept immediately.
 _PIECE_BYTES = 1 << 18
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_LARGE = (
@@ -41,7 +41,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: The number of bytes that were received after the last complete request, or None while a body is received.
+        #: The number of bytes received since the end of the last request, or None while a body is being received.
         self._header_bytes: int | None = 0
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -57,7 +57,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_timer = self.loop.call_later(self.limits.header_s, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers of the connection."""
+        """Cancel the connection's timers, and end the wait for a body."""
         self.counters.connections -= 1
         _cancel(self._header_timer)
         _cancel(self._write_timer)
@@ -65,7 +65,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes that the client has sent, and check the size of headers."""
+        """Parse bytes that the client has sent, and check that its headers are not too large."""
         self.counters.bytes_in += len(data)
         if self._header_bytes is not None:
             self._header_bytes += len(data)
@@ -83,7 +83,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
     def on_headers_complete(self) -> None:
-        """Start the handling of a request whose headers are complete; its body may still arrive."""
+        """Start to handle a request whose headers are complete. Its body may arrive later."""
         _cancel(self._header_timer)
         self._header_timer = None
         self._header_bytes = None
@@ -91,14 +91,17 @@ class LimitedConnection(HttpToolsProtocol):
         self._body.invite = partial(self._invite_body, self.cycle)
 
     def _invite_body(self, cycle: RequestResponseCycle) -> None:
-        """Read the body of a request. If the client waits to be asked for the body, ask for it first."""
+        """Read the body of a request. If the client waits for status 100 before it sends the body, send this status."""
         if cycle.waiting_for_100_continue and not self.transport.is_closing():
             cycle.waiting_for_100_continue = False
             self.transport.write(_CONTINUE)
         self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
-        """Add a part to the body of a request; stop reading if the application does not wait for the body."""
+        """Add a part to the body of a request.
+
+        If the application does not wait for the body, stop reading after a certain number of bytes.
+        """
         if self.cycle.response_complete:
             return
         self._body.add(body)
@@ -112,18 +115,18 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_bytes = 0
 
     def pause_writing(self) -> None:
-        """Start the timeout, since the client does not read its response."""
+        """Start the timeout of a client that does not read its response."""
         super().pause_writing()
         _cancel(self._write_timer)
         self._write_timer = self.loop.call_later(self.limits.write_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop the timeout, since the client has continued to read its response."""
+        """Stop the timeout, since the client is reading its response again."""
         _cancel(self._write_timer)
         super().resume_writing()
 
     async def _write(self, buffers: Iterable[Buffer]) -> None:
-        """Write buffers; wait while the client's receive window is full."""
+        """Write buffers, waiting while the client's receive window is full."""
         for piece in _pieces(buffers):
             await self.flow.drain()
             if self.transport.is_closing():
@@ -131,7 +134,7 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.write(piece)
 
     def _refuse_headers(self) -> None:
-        """Close a connection whose headers are too large, with a response unless another one is being sent."""
+        """Close a connection whose headers are too large. First send a response, unless another one is being sent."""
         if not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.write(_TOO_LARGE)
@@ -139,7 +142,7 @@ class LimitedConnection(HttpToolsProtocol):
 
 
 def _pieces(buffers: Iterable[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of buffers in pieces of at most `_PIECE_BYTES`.
+    """Yield the bytes of the buffers in pieces, each of at most `_PIECE_BYTES`.
 
     Small buffers are joined, and large ones are split into views.
     """
@@ -162,5 +165,5 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 def connection_class(limits: HttpLimits, counters: ProtocolCounters) -> type[LimitedConnection]:
-    """Return the connection class of a service with these limits and counters."""
+    """Return the connection class for a service that has these limits and counters."""
     return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "counters": counters})

@@ -25,16 +25,16 @@ _CHARACTERS_MAX = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user and a password, or a token in place of the password; with a token, the user may be missing.
+    """A user and a password, or a token in place of the password. With a token, the user may be empty.
 
-    All fields are empty for an anonymous client.
+    For an anonymous client, all fields are empty.
     """
 
     user: str = ""
     password: str = field(default="", repr=False)
 
     def digest(self, key: bytes, *context: str) -> bytes:
-        """Return a keyed hash of the credentials and of their context, such as the client's address."""
+        """Return a keyed hash of the credentials and of the context of their use, such as the client's address."""
         parts = [part.encode("utf-8", "surrogatepass") for part in (self.user, self.password, *context)]
         return hmac.digest(key, b"".join(len(part).to_bytes(8, "big") + part for part in parts), "sha256")
 
@@ -43,7 +43,7 @@ ANONYMOUS = Credentials()
 
 
 def credentials_of(authorization: str | None, query: Mapping[str, str]) -> Credentials:
-    """Return the credentials of a request; `query` has the parameters that may contain them. Raises HttpError 401."""
+    """Return the credentials of a request, which may also be among its `query` parameters. Raises HttpError 401."""
     if authorization is None:
         return Credentials(query["u"], query.get("p", "")) if "u" in query else ANONYMOUS
     scheme, _, value = authorization.strip().partition(" ")
@@ -63,7 +63,7 @@ def credentials_of(authorization: str | None, query: Mapping[str, str]) -> Crede
 
 
 def unauthorized(message: str, code: int = 801) -> HttpError:
-    """Return the error of a request without usable credentials."""
+    """Return the error for a request that has no usable credentials."""
     return HttpError(401, message, code)
 
 

@@ -2,7 +2,7 @@
 
     {"code": 700, "message": "..."}
 
-`code` is the code in docs/errors.md. Pure: any thread.
+`code` is the error code, as listed in docs/errors.md. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BAD_REQUEST = 2003
 NOT_LOGGED_IN = 803
 BUSY = 2034
 
-#: HTTP statuses by error code. All codes that are not listed here are mistakes of the client, and have status 400.
+#: HTTP statuses by error code. A code that is not listed here stands for a mistake of the client, and has status 400.
 _STATUSES = {
     500: 404,
     504: 404,
@@ -46,7 +46,7 @@ _STATUSES = {
     2042: 404,
 }
 _BAD_STATUS = 400
-#: The headers that responses with an HTTP status have: how to log in, and when to retry.
+#: Additional headers of the responses with an HTTP status: how to log in (401), and when to retry (503).
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"WWW-Authenticate": 'Basic realm="saros", charset="UTF-8"'},
     503: {"Retry-After": "1"},
@@ -57,7 +57,7 @@ class HttpError(Exception):
     """A request is refused, with this HTTP status."""
 
     def __init__(self, status: int, message: str, code: int = BAD_REQUEST, **headers: str) -> None:
-        """Create the error; `headers` are headers of the response, with `_` in place of `-`."""
+        """Create the error. The names in `headers` are names of response headers, with `_` in place of `-`."""
         super().__init__(message)
         self.status = status
         self.code = code
@@ -74,7 +74,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the answer to a request that an exception has ended. Exceptions that are bugs are logged."""
+    """Return the answer to a request that has ended with an exception. If the exception shows a bug, it is logged."""
     if isinstance(error, HttpError):
         return Failure(error.status, error.code, str(error), _HEADERS.get(error.status, {}) | error.headers)
     code, message = refusal_of(error)

@@ -1,4 +1,4 @@
-"""The limits of the HTTP service, and its pools of threads, whose sizes are among the limits. Thread-safe."""
+"""The limits of the HTTP service, and its thread pools. The sizes of the pools are among the limits. Thread-safe."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from contextlib import suppress
 
 import msgspec
 
-#: Cancellations are short: each closes a query.
+#: Number of threads for cancellations. Two suffice, since a cancellation is short: it only closes a query.
 _CANCELLERS = 2
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
     """The limits of the service.
 
-    The defaults are generous: they protect the node from overload, and do not divide its capacity among clients.
+    The defaults are generous: their purpose is to protect the node from overload, not to share it fairly among clients.
     """
 
-    #: The maximum number of open connections; any others are answered with 503.
+    #: The maximum number of open connections. On any further connection, requests are answered with status 503.
     connections: int = 1_000
-    #: The number of threads for the functions of routes. The same number of requests may wait for a thread.
+    #: The number of threads that run the functions of routes. As many other requests may wait for a thread.
     workers: int = 64
-    #: The maximum number of concurrent logins, which is also the limit of the authentication gate
-    #: (`saros_server.auth.authentication`).
+    #: The maximum number of concurrent logins. The authentication gate (`saros_server.auth.authentication`) has the
+    #: same limit.
     logins: int = 16
-    #: The maximum number of sessions that are cached for later requests with the same credentials.
+    #: The maximum number of cached sessions. A cached session is used for later requests with the same credentials.
     sessions: int = 256
-    #: Size of the request line and the headers.
+    #: The maximum size of the request line and the headers together.
     header_bytes: int = 32 << 10
-    #: The maximum sizes of a body before and after decompression, and of the bodies of all requests in progress in
-    #: total.
+    #: The maximum size of a body, first as it is sent and then after decompression; and the maximum total size of the
+    #: bodies of all requests in progress.
     body_bytes: int = 32 << 20
     plain_body_bytes: int = 64 << 20
     bodies_bytes: int = 256 << 20
-    #: The timeout for the TLS handshake and for the headers of a request, and the timeout for each piece of a body.
+    #: The first timeout is for the TLS handshake, and also for the headers of a request. The second one is for each
+    #: piece of a body.
     header_s: float = 10.0
     body_s: float = 30.0
     #: The lowest rate at which a client may send a body, in bytes per second.
     body_rate: int = 1 << 10
-    #: If a client reads nothing of its response for this time, it is disconnected.
+    #: If a client does not read any part of its response for this time, it is disconnected.
     write_s: float = 60.0
-    #: A connection without a request is closed after this time.
+    #: If a connection has had no request for this time, it is closed.
     idle_s: float = 75.0
 
 
 class HttpThreads:
-    """The pools of threads: each kind of work has its own, so no kind waits for another."""
+    """The thread pools. Each kind of work has its own pool, so that it never waits for work of another kind."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="saros-http")
@@ -54,11 +55,11 @@ class HttpThreads:
         self._cancellers = ThreadPoolExecutor(_CANCELLERS, thread_name_prefix="saros-http-cancel")
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Schedule a function that cancels or closes something, without waiting for it."""
-        with suppress(RuntimeError):  # The pool is closed: all calls end when the node closes.
+        """Schedule a call of a function that cancels or closes something. Do not wait for the function."""
+        with suppress(RuntimeError):  # The pool is closed, so the node is closing, which ends all calls.
             self._cancellers.submit(function)
 
     def close(self) -> None:
-        """Tell the threads to end once their work is done, but do not wait for them."""
+        """Tell each thread to end once it has finished its current work. Do not wait for the threads."""
         for pool in (self.workers, self.logins, self._cancellers):
             pool.shutdown(wait=False, cancel_futures=True)

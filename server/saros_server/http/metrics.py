@@ -1,7 +1,7 @@
 """Metrics of a node for Prometheus. Thread-safe.
 
-`METRICS` describes every metric; a test compares the documentation with that table. At each scrape, all values are read
-from counters that the node also needs for other purposes.
+`METRICS` describes every metric. A test compares the documentation with this table. At each scrape, all values are read
+from counters that the node keeps anyway.
 """
 
 from __future__ import annotations
@@ -152,16 +152,19 @@ _NANOSECONDS = 1e9
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The figures of the server process, except those of its node."""
+    """The figures of the server process that do not belong to its node."""
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]
-    #: Maps each protocol to its counters, which the port for clients counts.
+    #: Returns the counters of each protocol, which the port for clients updates.
     port: Callable[[], Mapping[str, ProtocolCounters]]
 
 
 class NodeCollector:
-    """A collector that reads the figures of the node in `folder`, and of its server, at each scrape."""
+    """A collector that reads the figures of a node and of its server at each scrape.
+
+    `folder` is the data folder of the node.
+    """
 
     def __init__(self, node: Node, figures: Figures, folder: str) -> None:
         self._node = node
@@ -237,7 +240,7 @@ def _single(values: dict[str, float]) -> Iterator[Metric]:
 
 
 def _of_sync(node: Node) -> Iterator[Metric]:
-    """Yield the sync tool's metrics: of all senders in the cluster, and of the rounds that this node is receiving."""
+    """Yield the metrics of the sync tool: those about its senders, and those about its receivers."""
     senders = node.sync.senders()
     yield from _single(
         {
@@ -255,7 +258,7 @@ def _of_sync(node: Node) -> Iterator[Metric]:
 
 
 def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
-    """Yield the metrics of the cluster, of the groups to which this node belongs, and of the traffic to other nodes."""
+    """Yield metrics of the cluster, of the groups to which this node belongs, and of its traffic with other nodes."""
     status = cluster.status
     yield from _single(
         {

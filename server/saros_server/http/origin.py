@@ -1,8 +1,9 @@
 """Protect a node from web pages in browsers on the same machine. Pure: any thread.
 
-A page of any site can make its browser send requests to this service. Browsers mark such requests with headers
+A page of any web site can make its browser send requests to this service. Browsers mark such requests with headers
 (Sec-Fetch-Site, Origin), and the service refuses them. A node without users trusts everyone on its machine, so it also
-checks the host name of requests; otherwise a site whose name resolves to a loopback address (DNS rebinding) would pass.
+checks the host name in each request. Otherwise, a site could bypass the protection with a host name that resolves to a
+loopback address (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def check_origin(headers: Headers) -> None:
 
 
 def check_local_name(headers: Headers) -> None:
-    """Check that the host of a request is localhost or an IP address. Raises HttpError 403."""
+    """Check that the host name in a request is localhost or an IP address. Raises HttpError 403."""
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     if name and not _is_local_name(name.lower()):

@@ -1,4 +1,4 @@
-"""Requests, as passed to the functions of routes. Not thread-safe: a request is used by one thread at a time."""
+"""Requests, as the functions of routes get them. Not thread-safe: only one thread at a time uses a request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from saros_server.api.calls import Peer
 from saros_server.http.errors import HttpError
 from saros_server.http.limits import HttpLimits
 
-#: The window bits that make zlib read the gzip format.
+#: The value of zlib's window bits that makes it read the gzip format.
 _GZIP = 31
-#: The largest possible ratio between the sizes of a Snappy block after and before decompression: a copy element of 3
-#: bytes produces 64 bytes.
+#: The largest factor by which decompression can enlarge a Snappy block: a copy element of 3 bytes produces 64 bytes.
 _SNAPPY_RATIO_MAX = 22
 
 

@@ -11,7 +11,7 @@ import orjson
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 Buffer: TypeAlias = bytes | memoryview
-#: A part of a body: one buffer, or several to send one after the other. Buffers are not copied.
+#: A part of a body: one buffer, or several that are sent one after the other. The buffers are not copied.
 Chunk: TypeAlias = Buffer | Sequence[Buffer]
 
 
@@ -24,15 +24,15 @@ class Chunks(msgspec.Struct, frozen=True):
     """A body that is produced while the client reads it."""
 
     chunks: Iterator[Chunk]
-    #: Releases the source of the chunks. This function is always called, possibly before the first chunk is produced.
+    #: A function that releases the source of the chunks. It is always called, even if no chunk has been produced.
     close: Callable[[], object]
 
 
 class Response(msgspec.Struct, frozen=True):
     """A status, headers and a body.
 
-    Chunks are produced on a thread of the service. Each chunk is produced only after the previous one was sent. If the
-    first chunk fails, the error becomes the response. A later error aborts the connection, so that the client sees that
+    A body in chunks is produced on threads of the service, each chunk only after the previous one has been sent. If the
+    first chunk fails, the error becomes the response. A later error aborts the connection, which shows the client that
     the body is incomplete.
     """
 
@@ -43,7 +43,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response; NumPy arrays are written as lists, and NaN as null."""
+    """Return a response with the value as JSON. NumPy arrays become lists, and NaN becomes null."""
     return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, JSON, headers or {})
 
 

@@ -1,6 +1,6 @@
-"""Routes: a method and a path, the clients that may use them, and the function that answers.
+"""Routes: each has a method and a path, a policy for clients, and a function that answers requests.
 
-Every route must have a policy, like the operations of the client API. Immutable: any thread.
+Every route must have a policy, as every operation of the client API must. Immutable: any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Policy(Enum):
     """The clients that may use a route."""
 
     PUBLIC = "anyone who can reach the port"
-    #: Clients that log in; on a node without users, all clients.
+    #: Clients that log in. If the node has no users, all clients.
     AUTHENTICATED = "users who log in"
     LOCAL_OR_AUTHENTICATED = "anyone on this machine, and users who log in"
 
@@ -38,7 +38,7 @@ class Description(msgspec.Struct, frozen=True):
     tag: str = ""
     #: The description of each query parameter.
     parameters: Mapping[str, str] = msgspec.field(default_factory=dict)
-    #: Map each content type of the request, and of the response, to the JSON schema of the body.
+    #: The JSON schemas of the request's body and of the response's body, by content type.
     request: Mapping[str, Any] = msgspec.field(default_factory=dict)
     response: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -53,7 +53,8 @@ class Route(msgspec.Struct, frozen=True):
     description: Description = msgspec.field(default_factory=Description)
     #: True if the query parameters `u` and `p` are credentials.
     query_credentials: bool = False
-    #: Returns the response for an error, given HTTP status, error code and message; None if `http.errors` does this.
+    #: A function that returns the response for an HTTP status, an error code and a message. If it is None,
+    #: `http.response` makes the response.
     failure: Callable[[int, int, str], Response] | None = None
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class RouteTable:
         return (route for methods in self._routes.values() for route in methods.values())
 
     def find(self, method: str, path: str) -> Route:
-        """Return the route of a request. A HEAD request is answered by the route for GET. Raises HttpError 404, 405."""
+        """Return the route of a request. For a HEAD request, this is the route for GET. Raises HttpError 404, 405."""
         methods = self._routes.get(path)
         if methods is None:
             raise HttpError(404, f"there is no {path[:200]} here: /openapi.json lists the paths")

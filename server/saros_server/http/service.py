@@ -34,10 +34,9 @@ from saros_wire.port_check import check_address
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
-#: A cancelled call ends within this time, unless it is waiting for other nodes of a cluster.
+#: Once a call is cancelled, it ends within this time, unless it is waiting for other nodes of a cluster.
 _ABORT_SECONDS = 5.0
-#: The interval at which uvicorn checks whether it should stop. When it stops, it checks at the same interval whether
-#: all connections have ended.
+#: The interval at which uvicorn checks whether it should stop and, once it stops, whether all connections have ended.
 _TICK_SECONDS = 1.0
 
 
@@ -103,7 +102,7 @@ class HttpService:
             self._server.should_exit = True
             self._thread.join(grace_s + _ABORT_SECONDS + 2 * _TICK_SECONDS)
             if self._thread.is_alive():
-                logger.warning("HTTP requests are still running")  # they wait for the node, and end when it closes
+                logger.warning("HTTP requests are still running")  # they end when the node closes
         self._socket.close()
         self._threads.close()
 
@@ -142,14 +141,14 @@ class HttpService:
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """An event loop with a timeout for TLS handshakes, which uvicorn does not set."""
+    """An event loop that sets the timeout for TLS handshakes, since uvicorn does not set it."""
 
     def __init__(self, handshake_s: float) -> None:
         super().__init__()
         self._handshake_s = handshake_s
 
     async def create_server(self, *arguments: Any, **named: Any) -> asyncio.Server:
-        """Create a server with the handshake timeout."""
+        """Create a server. If it uses TLS, its handshakes have the timeout."""
         if named.get("ssl") is not None:
             named["ssl_handshake_timeout"] = self._handshake_s
         return await super().create_server(*arguments, **named)
@@ -165,8 +164,8 @@ def _bind(host: str, port: int) -> socket.socket:
         made = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, RuntimeError) as error:
         raise ConfigurationError(f"cannot listen on {host}:{port} for HTTP: {error}") from error
-    # Accepted connections inherit this option. This matters because the status and the body of a response are written
-    # separately.
+    # Accepted connections inherit this option. Without it, a response could be delayed, because its status and its body
+    # are written separately.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setblocking(False)
     return made

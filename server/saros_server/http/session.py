@@ -1,6 +1,6 @@
-"""The session of a request: calls the client API on behalf of its user.
+"""The session of a request, in which the client API is called on behalf of the user.
 
-A session is used by one thread, except that any thread may call `cancel`.
+Only one thread uses a session, but any thread may cancel its `cancel` token.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ApiConnection, ClientApi
 
-#: The header in which pages of the console send the CSRF token of their session.
+#: The header in which a page of the console sends the CSRF token of its session.
 CSRF_HEADER = "X-Saros-Csrf"
 
 _Request = TypeVar("_Request")
@@ -21,10 +21,10 @@ _Answer = TypeVar("_Answer")
 
 
 class HttpSession:
-    """A session of the client API, shared by requests with the same credentials."""
+    """A request's view of a session of the client API. Requests with the same credentials share that session."""
 
     def __init__(self, api: ClientApi, peer: Peer, connection: ApiConnection, token: bytes) -> None:
-        """Create the session. If it has no token, it can call only operations that require no login."""
+        """Create the session. If `token` is empty, it can call only the operations that require no login."""
         self.api = api
         self.peer = peer
         self._connection = connection
@@ -47,11 +47,11 @@ class CookieSessions(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """True if requests without a session are refused even though the node has no users."""
+        """True if a request without a session is refused even on a node that has no users."""
         ...
 
     def admit(self, method: str, headers: Headers, peer: Peer) -> HttpSession | None:
-        """Return the session of a request's cookie, or None. Raises HttpError 403 without CSRF token."""
+        """Return the session that a request's cookie identifies, or None. Raises HttpError 403 without a CSRF token."""
         ...
 
     def close(self) -> None:

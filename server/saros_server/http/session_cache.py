@@ -1,11 +1,11 @@
-"""A cache of sessions for requests with the same credentials, so that not every request hashes a password.
+"""A cache of sessions: requests with the same credentials share a session, which saves hashing the password each time.
 
     credentials, peer --keyed hash--> session --valid?--> used by requests --> cached, least recently used evicted first
                                         └ missing or ended: one login for all requests that wait for it
 
 Every login is checked by the authentication gate of the client API, which also applies the lockout and writes the audit
-trail. A session that has ended (for example, because the user's password was changed) is not used again. Every call
-checks the current privileges, as in other sessions.
+trail. Once a session has ended, for example because the user's password was changed, it is not used again. As in other
+sessions, every call checks the privileges that the user has at that time.
 
 For the event loop only.
 """
@@ -33,25 +33,25 @@ class CachedSession(msgspec.Struct, eq=False):
     """A cached session, and the number of requests that currently use it."""
 
     token: bytes
-    #: The connection to the client API that owns the session. Requests that use the session may arrive on any HTTP
-    #: connection.
+    #: The connection to the client API that owns the session. It does not depend on the HTTP connections on which
+    #: requests arrive.
     connection: ApiConnection
     #: Number of requests that use the session.
     requests: int = 0
-    #: True if the session was evicted; it is closed once no request uses it.
+    #: True if the session was evicted. It is then closed once no request uses it.
     is_dropped: bool = False
 
 
 class SessionCache:
-    """The cached sessions, and the logins in progress."""
+    """The cached sessions, and the logins that are in progress."""
 
     def __init__(self, api: ClientApi, logins: Executor, limits: HttpLimits) -> None:
-        """Create an empty cache; `logins` executes logins, which take long."""
+        """Create an empty cache. Since logins take long, they run on the threads of `logins`."""
         self._api = api
         self._logins = logins
         self._limits = limits
         self._key = secrets.token_bytes(32)
-        #: The session for each hash of credentials, the least recently used session first.
+        #: The sessions by the hash of their credentials, in the order of their last use.
         self._sessions: OrderedDict[bytes, CachedSession] = OrderedDict()
         self._pending: dict[bytes, asyncio.Future[CachedSession]] = {}
 
@@ -119,7 +119,7 @@ class SessionCache:
 
 
 class _LoginCall(msgspec.Struct, frozen=True):
-    """Log in; called on a thread for logins."""
+    """A login. It is called on one of the threads for logins."""
 
     api: ClientApi
     credentials: Credentials

@@ -1,4 +1,4 @@
-"""A thread that watches the clients of calls in progress: it detects bytes that arrive, and clients that disconnect.
+"""A thread that watches clients during their calls: it detects when bytes arrive, and when clients disconnect.
 
     with connection.watch(...):   the watch is in a set          the call's thread; costs no system call
       10 ms later                 its socket is in an epoll      the monitor's tick
@@ -6,7 +6,8 @@
         bytes, or the end         a callback                     the monitor
     after the `with`              removed from both; waits for a callback in progress
 
-While short calls keep coming, the monitor wakes up at a fixed interval; otherwise it sleeps. Thread-safe.
+While new calls keep coming, the monitor wakes up at a fixed interval to look for calls that have become long. Without
+new calls, it sleeps. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from saros_server.port.event_poll import EDGE, GONE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
-#: Calls that take less time than this are not watched. The monitor looks for longer calls at this interval.
+#: A call that takes less time than this is not watched. At this interval, the monitor looks for calls that have taken
+#: longer.
 LONG_CALL_SECONDS = 0.01
-#: The monitor sleeps after this time without new calls.
+#: If there has been no new call for this time, the monitor sleeps.
 _QUIET_SECONDS = 1.0
-#: There is one event each time when bytes arrive, so a callback need not read all bytes.
+#: An event occurs only when new bytes arrive, so a callback may leave bytes unread.
 _EVENTS = READABLE | GONE | EDGE
 
 
 class CallMonitor:
-    """The thread and the watches of calls in progress."""
+    """The monitor's thread, and the watches of the calls in progress."""
 
     def __init__(self) -> None:
         self._epoll = EventPoll()
@@ -42,7 +44,7 @@ class CallMonitor:
         self._watches: set[_Watch] = set()
         #: Maps each descriptor in the epoll to the watch of its socket.
         self._registered: dict[int, _Watch] = {}
-        #: True while the thread waits without a time limit, so that a new watch must wake it.
+        #: True while the thread waits without a time limit. A new watch must then wake it.
         self._is_asleep = False
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="saros-call-monitor", daemon=True)
@@ -65,13 +67,13 @@ class CallMonitor:
         self._waker.close()
 
     def add(self, watch: _Watch) -> None:
-        """Add the watch of a call that begins."""
+        """Add the watch of a call that is beginning."""
         self._watches.add(watch)
         if self._is_asleep:
             self._waker.wake()
 
     def remove(self, watch: _Watch) -> None:
-        """Remove the watch of a call. With the watch's lock held."""
+        """Remove the watch of a call that is ending. With the watch's lock held."""
         self._watches.discard(watch)
         if watch.fd >= 0:
             self._registered.pop(watch.fd, None)
@@ -134,7 +136,7 @@ class _Watch:
         self.fd = -1
         self._monitor = monitor
         self._on_readable, self._on_closed = on_readable, on_closed
-        #: Held during callbacks, and while the call ends.
+        #: Held while a callback runs, and while the watch is being removed.
         self._lock = threading.Lock()
         self._is_over = False
 
@@ -149,7 +151,7 @@ class _Watch:
             self._monitor.remove(self)
 
     def expedite(self) -> None:
-        """See `Watch.expedite`. Bytes that arrived together with the request are treated as new bytes."""
+        """See `Watch.expedite`. Bytes that arrived with the request, and are still unread, count as new bytes."""
         with self._lock:
             if not self._is_over and self.fd < 0:
                 self._monitor.register(self)

@@ -1,4 +1,4 @@
-"""A client's connection, as a protocol sees it: reads of a given length, atomic sends, and a watch over long calls.
+"""A client's connection, as a protocol uses it: for reads of a given length, atomic sends, and watches of long calls.
 
                         +-- read, read_into, read_buffer: the connection's thread
     socket --> buffer --+
@@ -6,10 +6,10 @@
     send, post: any thread --> socket
 
 Bytes are read through a buffer, so a small request takes one system call. Large bodies do not pass through the buffer.
-A connection has the buffer only while the client is served: a parked connection has none.
+A parked connection, whose client waits in the poller and not on a thread, has no buffer.
 
-Only one thread reads at a time: the connection's thread, or while a call runs, the thread that calls its watch's
-callbacks. Any thread may call `send`, `post` and `abort`.
+Only one thread reads at a time. While a call is being watched, this is the thread that runs the watch's callbacks.
+Otherwise, it is the connection's thread. Any thread may call `send`, `post` and `abort`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ import numpy as np
 from saros_server.api.calls import Peer
 from saros_server.port.streams import PlainStream, Stream, TlsStream
 
-#: A connection that has been idle for this time is parked.
+#: A connection that has been idle for this time is parked: it waits in the poller, without a thread.
 IDLE_SECONDS = 1.0
-#: The next `PROGRESS_BYTES` of a request, or its remaining bytes, must arrive within this time. The shorter time
-#: applies while other clients wait for a thread.
+#: Within this time, the next `PROGRESS_BYTES` of a request must arrive, or all its remaining bytes if they are fewer.
+#: The second, shorter time applies while other clients wait for a thread.
 REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
 PROGRESS_BYTES = 4 << 10
-#: When bytes are sent to a client, it must accept them within this time.
+#: When bytes are sent to a client, it must begin to accept them within this time.
 SEND_SECONDS = 60.0
 #: The size of a connection's buffer. A longer read uses a larger buffer temporarily.
 BUFFER_BYTES = 64 << 10
-#: The maximum number of small messages that wait for a client to read them.
+#: The maximum number of small messages that wait to be sent to a client that does not read.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
-#: Unused buffers for reuse. The number of unused buffers that are kept is limited; all others are freed.
+#: Unused buffers for other connections. Only a limited number of them is kept; the others are freed.
 _spare_buffers: deque[memoryview] = deque(maxlen=256)
 
 
@@ -51,26 +51,26 @@ class ConnectionClosed(Exception):
 
 
 class ReadTimeout(ConnectionClosed):
-    """A request did not arrive in time."""
+    """The bytes of a request did not arrive in time."""
 
 
 class SendTimeout(ConnectionClosed):
-    """The client did not read in time."""
+    """The client did not read the bytes sent to it in time."""
 
 
 class Watch(Protocol):
     """The watch of a call."""
 
     def expedite(self) -> None:
-        """Begin to watch immediately, and not only after 10 ms, because the call waits for its client.
+        """Begin to watch immediately, instead of after 10 ms, because the call is waiting for its client.
 
-        No effect if the watch has begun or ended.
+        Does nothing if the watch has already begun or ended.
         """
         ...
 
 
 class Watcher(Protocol):
-    """A watcher of connections with long calls; see `call_monitor`."""
+    """A watcher of connections during long calls, such as `call_monitor`."""
 
     def watch(
         self, connection: Connection, on_readable: Callable[[], None], on_closed: Callable[[], None]
@@ -92,8 +92,8 @@ class Connection:
         self._is_crowded = is_crowded
         #: Received bytes that were not read: `_view[_start:_end]`.
         self._view, self._start, self._end = _EMPTY, 0, 0
-        #: The time at which the request began to wait for bytes, and the value that `bytes_in` had at that time; None
-        #: if no request waits.
+        #: The time when the request began to wait for bytes, or None if it has not waited. `_mark` is the value of
+        #: `bytes_in` at that time.
         self._lacking_since: float | None = None
         self._mark = 0
         self._sending = Lock()
@@ -134,11 +134,11 @@ class Connection:
 
     @property
     def buffered(self) -> memoryview:
-        """The bytes that were received but not read, as a view that is valid until the next read or pull."""
+        """The bytes that have been received but not read yet, as a view that is valid until the next read or pull."""
         return self._view[self._start : self._end]
 
     def pull(self, bytes_max: int) -> bool:
-        """Receive without waiting, up to `bytes_max` in the buffer; return whether anything was received.
+        """Receive without waiting, until the buffer has `bytes_max` unread bytes. Return whether anything was received.
 
         Raises ConnectionClosed.
         """
@@ -156,11 +156,11 @@ class Connection:
         return pulled
 
     def begin_request(self) -> None:
-        """Start the timer of a request. For the port."""
+        """Reset the timer, since a new request begins. For the port."""
         self._lacking_since = None
 
     def receive(self, *, wait: bool) -> bool:
-        """Receive the first bytes of a request into the empty buffer; return whether there were any.
+        """Receive the first bytes of a request into the empty buffer. Return whether any have arrived.
 
         If `wait` is true, wait for up to `IDLE_SECONDS`. For the port. Raises ConnectionClosed.
         """
@@ -174,14 +174,14 @@ class Connection:
         return True
 
     def release_buffer(self) -> None:
-        """Free the buffer if it is empty. For the port."""
+        """Free the buffer if it has no unread bytes. For the port."""
         if self._start == self._end:
             if len(self._view) == BUFFER_BYTES:
                 _spare_buffers.append(self._view)
             self._view, self._start, self._end = _EMPTY, 0, 0
 
     def _gather(self, count: int) -> None:
-        """Receive until `count` bytes are in the buffer."""
+        """Receive until the buffer has `count` unread bytes."""
         if self._start + count > len(self._view):
             self._make_room(max(count, BUFFER_BYTES))
         while self._end - self._start < count:
@@ -190,7 +190,7 @@ class Connection:
     def _make_room(self, size: int) -> None:
         """Replace the buffer by one of `size` bytes, and copy the unread bytes to it.
 
-        Views of the old buffer stay valid.
+        Views of the old buffer remain valid.
         """
         moved = memoryview(bytearray(size))
         have = self._end - self._start
@@ -198,7 +198,7 @@ class Connection:
         self._view, self._start, self._end = moved, 0, have
 
     def _receive(self, view: memoryview) -> int:
-        """Receive more of a request, which must arrive in time."""
+        """Receive more bytes of a request. Raises ReadTimeout if they do not arrive in time."""
         while True:
             self._check_progress()
             with suppress(BlockingIOError):
@@ -238,8 +238,8 @@ class Connection:
     def post(self, data: bytes) -> None:
         """Send a small message without waiting.
 
-        If another thread is sending a message, this one follows it. If the socket does not accept a message, it is sent
-        before the next one. Raises ConnectionClosed.
+        If another thread is sending a message, that thread then also sends this one. Bytes that the socket does not
+        accept now are sent before the next message. Raises ConnectionClosed.
         """
         if len(self._posted) >= _POSTED_MAX:
             raise SendTimeout("the client sends requests but reads no answers")
@@ -254,7 +254,7 @@ class Connection:
         try:
             self._stream.send(buffers, total)
         except BlockingIOError as error:
-            self.abort()  # a part may have been sent
+            self.abort()  # part of the message may have been sent
             raise SendTimeout(f"the client read nothing for {SEND_SECONDS:.0f} s") from error
         except OSError as error:
             raise ConnectionClosed(str(error)) from error
@@ -263,7 +263,7 @@ class Connection:
     def _send_posted(self) -> None:
         """Send as many posted messages as the socket accepts.
 
-        If another thread is sending, leave this to that thread.
+        If another thread is sending, that thread will send them.
         """
         while self._posted and self._sending.acquire(blocking=False):
             try:
@@ -294,11 +294,11 @@ class Connection:
 
     @property
     def is_encrypted(self) -> bool:
-        """True if the connection has TLS."""
+        """True if the connection uses TLS."""
         return isinstance(self._stream, TlsStream)
 
     def peek(self, count: int) -> bytes:
-        """Return the first received bytes without consuming them: the next read returns them, too.
+        """Return the first received bytes without consuming them: the next read returns them again.
 
         Raises ConnectionClosed.
         """
@@ -317,7 +317,7 @@ class Connection:
         self._stream = TlsStream(self._socket, context)
 
     def shake_hands(self) -> bool:
-        """Continue the TLS handshake without waiting; return whether it is complete. Raises ConnectionClosed."""
+        """Continue the TLS handshake without waiting. Return whether it is complete. Raises ConnectionClosed."""
         try:
             return not isinstance(self._stream, TlsStream) or self._stream.shake_hands()
         except OSError as error:
@@ -326,20 +326,20 @@ class Connection:
     # ------------------------------------------------------------------------------------------ calls, the end
 
     def watch(self, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> AbstractContextManager[Watch]:
-        """Return a context that watches the client while a call runs on the connection's thread.
+        """Return a context manager that watches the client while a call runs on the connection's thread.
 
-        Once the call has lasted 10 ms, another thread calls `on_readable` when bytes arrive, which may `pull` and
-        inspect `buffered`, and `on_closed` when the client disconnects. Neither may block; neither is called after the
-        end of the context.
+        The watch begins once the call has lasted 10 ms. Another thread then calls `on_readable` whenever bytes arrive,
+        and `on_closed` when the client disconnects. `on_readable` may `pull` and inspect `buffered`. Neither function
+        may block, and neither is called after the context has ended.
         """
         return self._watcher.watch(self, on_readable, on_closed)
 
     def fileno(self) -> int:
-        """Return the socket's descriptor; -1 if it is closed."""
+        """Return the socket's descriptor, or -1 if the socket is closed."""
         return self._socket.fileno()
 
     def abort(self) -> None:
-        """End the connection: reads and sends in progress raise ConnectionClosed, and the client sees its end."""
+        """End the connection: reads and sends in progress raise ConnectionClosed, and the client sees the end."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -375,14 +375,14 @@ class Connection:
 
 
 def _set_timeouts(plain: socket.socket) -> None:
-    """Set the timeouts in the kernel, so that a blocking call needs no other system call to set its timeout."""
+    """Set the timeouts of the socket in the kernel. This saves a system call for the timeout of each blocking call."""
     plain.setblocking(True)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))
 
 
 def _as_bytes(buffer: bytes | memoryview) -> bytes | memoryview:
-    """Return the buffer as a buffer of bytes, whose `len` is its size."""
+    """Return the buffer with single bytes as its items, so that its `len` is its size in bytes."""
     return buffer.cast("B") if isinstance(buffer, memoryview) and buffer.itemsize != 1 else buffer
 
 

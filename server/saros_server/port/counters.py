@@ -1,4 +1,4 @@
-"""The counters that a port has for each protocol; metrics report them. Thread-safe."""
+"""The counters that a port keeps for each protocol, and that the metrics report. Thread-safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ProtocolCounters(msgspec.Struct):
     """The counters of one protocol."""
 
     connections: int = 0
-    #: The number of connections that wait for a request and occupy no thread.
+    #: The number of connections that wait for a request without occupying a thread.
     parked: int = 0
     accepted: int = 0
     refused: int = 0
@@ -22,7 +22,7 @@ class ProtocolCounters(msgspec.Struct):
     bytes_out: int = 0
 
     def add(self, client: Client) -> None:
-        """Add a client and its traffic."""
+        """Add the figures of a client's connection."""
         self.accepted += 1
         self.refused += client.is_refused
         self.requests += client.requests
@@ -31,7 +31,7 @@ class ProtocolCounters(msgspec.Struct):
 
 
 def snapshot(closed: dict[str, ProtocolCounters], open_: Iterable[Client]) -> dict[str, ProtocolCounters]:
-    """Return the counters of all protocols, which include closed connections."""
+    """Return the counters of all protocols, which count both open and closed connections."""
     names = ProtocolCounters.__struct_fields__
     found = {
         protocol: ProtocolCounters(*(getattr(figures, name) for name in names)) for protocol, figures in closed.items()

@@ -1,8 +1,9 @@
-"""Wait for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
+"""Wait for events of sockets: on Linux with `select.epoll` and an eventfd, elsewhere with `select.poll` and a pipe.
 
-`EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
-A `Waker` has a descriptor, which its method `wake` makes readable. The time that a call of the portable classes takes
-is proportional to the number of sockets. This is good enough for development. Thread-safe.
+`EventPoll` has the methods of `select.epoll` that a port uses. One thread waits in `poll` while other threads register
+sockets. A `Waker` has a descriptor, which its method `wake` makes readable: this wakes a thread that polls it. A call
+of the portable `poll` takes time proportional to the number of sockets, which is good enough for development.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import select
 import threading
 import time
 
-#: Bytes, or the end of the stream, can be read.
+#: Bytes or the end of the stream can be read.
 READABLE: int = select.POLLIN
-#: The peer has closed the connection, or its sending direction.
+#: The peer has closed the connection, or only the direction in which it sends.
 GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-#: A flag: the socket has one event, and then no more events until `modify` is called.
+#: A flag: after one event, the socket has no more events until `modify` is called.
 ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
-#: An event for each arrival of bytes.
+#: A flag: the socket has an event when new bytes arrive, but not for bytes that were left unread.
 EDGE: int = getattr(select, "EPOLLET", 1 << 31)
 _FLAGS = ONCE | EDGE
-#: Where `poll` has no edge-triggered events, a socket with unread bytes has an event at this interval.
+#: `select.poll` has no edge-triggered events. With it, a socket that has unread bytes has an event at this interval.
 _EDGE_SECONDS = 0.05
 
 
@@ -32,20 +33,20 @@ class PortablePoll:
         self._waker = PortableWaker()
         #: Guards the next two.
         self._lock = threading.Lock()
-        #: The wanted events of each descriptor, combined with flags.
+        #: For each descriptor, the events to wait for, combined with flags.
         self._wanted: dict[int, int] = {}
-        #: Maps each descriptor with `EDGE` that had an event to the time from which it is polled again.
+        #: For each descriptor with `EDGE` that has just had an event, the time from which it is polled again.
         self._resting: dict[int, float] = {}
 
     def register(self, fd: int, eventmask: int) -> None:
-        """Wait for events of a descriptor. If a closed descriptor had the same number, its entry is replaced."""
+        """Wait for events of a descriptor. The entry of a closed descriptor with the same number is replaced."""
         with self._lock:
             self._wanted[fd] = eventmask
             self._resting.pop(fd, None)
         self._waker.wake()
 
     def modify(self, fd: int, eventmask: int) -> None:
-        """Replace the events that are awaited, or wait for another event after one with `ONCE`."""
+        """Wait for these events of the descriptor instead, or, after its event with `ONCE`, for another one."""
         self.register(fd, eventmask)
 
     def unregister(self, fd: int) -> None:
@@ -56,7 +57,7 @@ class PortablePoll:
                 raise FileNotFoundError(fd)
 
     def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
-        """Wait for events; return each descriptor with its events, or an empty list after `timeout` seconds."""
+        """Wait for events. Return each descriptor with its events, or an empty list after `timeout` seconds."""
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -114,7 +115,7 @@ class PortableWaker:
         try:
             os.write(self._end, b"\0")
         except BlockingIOError:
-            return  # The pipe is full, so it is readable.
+            return  # The pipe is full, so its descriptor is already readable.
 
     def drain(self) -> None:
         """Make it unreadable."""

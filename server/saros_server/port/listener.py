@@ -3,8 +3,8 @@
     poller: accepts, waits for idle clients --> worker pool: greets, executes requests --> parked again, or closed
                                                 call monitor: clients of long calls
 
-With a certificate, clients must use TLS. Then there is also a local socket without TLS, which only this machine can
-reach, for `saros status`.
+If the server has a certificate, clients must use TLS. For `saros status`, there is then also a local socket without
+TLS, which only this machine can reach.
 """
 
 from __future__ import annotations
@@ -41,22 +41,21 @@ from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
 
-#: The number of connections that the operating system queues until they are accepted. It may allow fewer.
+#: The number of connections that the operating system may queue until they are accepted. Its own limit may be lower.
 _BACKLOG = 4_096
-#: The number of connections above the limit that get an error as an answer. Any more connections are closed without an
-#: answer.
+#: How many connections above the limit get an error as an answer. All further connections are closed without one.
 _REFUSED_MAX = 256
-#: TCP keep-alive: the seconds until an idle client is probed first, the seconds between probes, and the number of
-#: probes.
+#: TCP keep-alive: the number of seconds before the first probe of an idle client, the number of seconds between probes,
+#: and the number of unanswered probes after which the connection ends.
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 60, 10, 6
 _PEERS_CACHED = 1_024
-#: A canceled call ends within this time, unless it is waiting for other nodes of a cluster.
+#: Once a call is canceled, it ends within this time, unless it is waiting for other nodes of a cluster.
 ABORT_SECONDS = 5.0
 _THIS_MACHINE = Peer("unix", is_local=True)
 
 
 class PortListener:
-    """An implementation of `Listener` (`saros_server.server`); the constructor binds the port."""
+    """An implementation of `Listener` (`saros_server.server`). The constructor binds the port."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class PortListener:
         tls = None if certificate is None else ServerTls(certificate)
         self._bound = _bind(host, port)
         self._address = f"{host}:{self._bound[0].getsockname()[1]}"
-        #: The address of the local socket without TLS; empty if the port itself has no TLS.
+        #: The address of the local socket without TLS. Empty if the port itself does not use TLS.
         self.local_address = ""
         local = []
         if tls is not None:
@@ -82,7 +81,7 @@ class PortListener:
         self._poller = Poller([*self._bound, *local], self._on_accept, self._on_ready)
         detector = ProtocolDetector(protocols, tls)
         self._workers = WorkerPool(detector, self._limits, self._poller.park, self._on_over)
-        #: Guards the next three fields; notified when a connection is closed.
+        #: Guards the next three fields. It is notified when a connection is closed.
         self._changed = threading.Condition()
         self._clients: set[Client] = set()
         self._per_host: Counter[str] = Counter()
@@ -118,7 +117,7 @@ class PortListener:
                 client.connection.abort()
             if not self._changed.wait_for(self._is_empty, ABORT_SECONDS):
                 logger.warning("calls are still running", extra={"calls": len(self._clients)})
-                return  # these calls wait for the node, and end when it closes
+                return  # they wait for the node, and end when the node closes
         self._workers.close()
         self._monitor.close()
         self._poller.release()
@@ -152,7 +151,7 @@ class PortListener:
             self._on_over(client)
 
     def _refusal(self, host: str) -> str:
-        """Return the reason why a client on a host is not served; empty if it is served."""
+        """Return the reason why another client from the host is refused, or an empty text if it is served."""
         limits = self._limits
         if len(self._clients) >= limits.connections:
             return f"this node has {limits.connections} connections, the maximum: close some"
@@ -186,7 +185,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             number = int(bound[0].getsockname()[1]) if bound else port
             bound.append(_listening(family, (str(address[0]), number)))
     except (OSError, RuntimeError) as error:
-        if bound:  # The host name resolves to an address that this machine does not have.
+        if bound:  # The host name also resolves to an address that this machine does not have.
             return bound
         raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
     return bound
@@ -202,7 +201,8 @@ def _listening(family: int, address: tuple[str, int]) -> socket.socket:
 def _bind_local() -> tuple[socket.socket, str]:
     """Return a socket that only this machine can reach, and its address.
 
-    The socket's name is abstract, or a path in a private folder, which the process removes when it ends.
+    The socket's name is abstract. If the system has no abstract names, it is a path in a private folder, which the
+    process removes when it ends.
     """
     made = socket.socket(socket.AF_UNIX)
     if HAS_ABSTRACT_SOCKETS:
@@ -220,7 +220,7 @@ def _bind_local() -> tuple[socket.socket, str]:
     return made, address
 
 
-#: The socket option for `_KEEPALIVE_IDLE`, on Linux or on macOS.
+#: The socket option for `_KEEPALIVE_IDLE`, which has one name on Linux and another on macOS.
 _KEEPALIVE_IDLE_OPTION: int = vars(socket).get("TCP_KEEPIDLE") or vars(socket)["TCP_KEEPALIVE"]
 
 

@@ -1,10 +1,11 @@
-"""An answer to drivers of protocol versions up to 4, which used gRPC: each of their calls fails with a clear error.
+"""Answers for drivers of protocol versions up to 4, which use gRPC: each of their calls fails with a clear error.
 
     client preface, SETTINGS        --> SETTINGS
     SETTINGS                        --> its acknowledgement
     HEADERS of a call               --> HEADERS with the error, which end the call
 
-This implements only the necessary part of HTTP/2 (RFC 9113) and HPACK (RFC 7541): request headers are not decoded.
+Only the parts of HTTP/2 (RFC 9113) and HPACK (RFC 7541) that this needs are implemented. Request headers are not
+decoded.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from saros_server.port.connection import Connection
 from saros_wire.frames import VERSION
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#: A frame's header: length (three bytes, which are read as one and two), type, flags, stream.
+#: A frame's header: length, type, flags, stream. The length has three bytes, which are unpacked as one and two bytes.
 _FRAME = struct.Struct(">BHBBI")
 _HEADERS, _SETTINGS, _PING = 1, 4, 6
 _ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
-#: The maximum size of a frame; clients must not send larger ones unless the server raises this limit.
+#: The maximum size of a frame. Clients must not send larger frames, since the server does not raise this default of
+#: HTTP/2.
 _FRAME_BYTES_MAX = 1 << 14
 _WRONG_PROTOCOL, _INVALID_ARGUMENT = 2015, 3
 
@@ -38,7 +40,7 @@ class OldDriverProtocol:
         """See `Protocol.open`."""
         return _OldDriverHandler(connection)
 
-    def refusal(self, code: int, message: str) -> bytes:  # noqa: ARG002 (an old driver is told more by its end)
+    def refusal(self, code: int, message: str) -> bytes:  # noqa: ARG002 (an old driver shows an ended connection better)
         """See `Protocol.refusal`."""
         return b""
 
@@ -91,6 +93,6 @@ def _error() -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Return a text of fewer than 127 bytes in HPACK encoding."""
+    """Return the HPACK encoding of a text that has fewer than 127 bytes."""
     encoded = text.encode()
     return bytes((len(encoded),)) + encoded
