@@ -1,4 +1,4 @@
-"""A small blocking client of the native protocol, which can also send messages that a driver never sends."""
+"""A small blocking client of the native protocol. It can also send messages that a driver never sends."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FrameClient:
         receive_bytes: int = 0,
         source: str = "",
     ) -> None:
-        """`source` is the address of this machine to connect from; any address if `source` is empty."""
+        """`source` is the address of this machine from which to connect. If it is empty, any address may be used."""
         if address.startswith("unix-abstract:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE_S)
@@ -100,7 +100,7 @@ class FrameClient:
         self.socket.sendall(data)
 
     def request(self, call: int, message: Any = None, body: bytes = b"", wait_ms: int = NO_WAIT_LIMIT) -> int:
-        """Send a request; return its number."""
+        """Send a request, and return its number."""
         self.numbers += 1
         self.send(self.encoded(self.numbers, call, message, body, wait_ms))
         return self.numbers
@@ -136,7 +136,7 @@ class FrameClient:
     # ------------------------------------------------------------------------------------------ calls
 
     def call(self, call: int, message: Any = None, body: bytes = b"") -> Frame:
-        """Make a call that has a single answer, and return it."""
+        """Make a call that has a single answer, and return the answer."""
         number = self.request(call, message, body)
         frame = self.reply(number)
         assert not frame.has_more
@@ -153,7 +153,7 @@ class FrameClient:
         return frame
 
     def items(self, number: int) -> Iterator[bytes]:
-        """Yield the items of a stream, and grant credits for them. Raises Refused."""
+        """Yield the items of a stream, granting credits so that the node sends more. Raises Refused."""
         while True:
             frame = self.receive()
             assert frame is not None, "the connection was closed"
@@ -174,7 +174,7 @@ class FrameClient:
         return opened
 
     def execute(self, statement: str) -> pa.Table | int:
-        """Execute a statement; return its rows, or its count."""
+        """Execute a statement. Return its rows, or its count if it returns no rows."""
         number = self.request(Call.EXECUTE, client_pb2.ExecuteRequest(statement=statement))
         frame = self.reply(number)
         answer = client_pb2.Answer.FromString(frame.head)

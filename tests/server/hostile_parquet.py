@@ -1,6 +1,6 @@
-"""Parquet files built byte by byte, with pages and footers that declare more than the file contains.
+"""Parquet files built byte by byte. Their pages or footers declare more than the file contains.
 
-The module writes as much of Thrift's compact protocol as https://github.com/apache/parquet-format needs.
+The module implements those parts of Thrift's compact protocol that https://github.com/apache/parquet-format uses.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def varint(number: int) -> bytes:
 
 
 def i32(number: int) -> tuple[int, bytes]:
-    """Encode a field of 32 bits."""
+    """Encode a field that is an integer of 32 bits."""
     return _I32, varint(number << 1)
 
 
 def i64(number: int) -> tuple[int, bytes]:
-    """Encode a field of 64 bits."""
+    """Encode a field that is an integer of 64 bits."""
     return _I64, varint(number << 1)
 
 
@@ -57,7 +57,7 @@ def struct_of(fields: Fields) -> bytes:
 
 
 def data_page(data: bytes, plain_bytes: int, values: int, encoding: int) -> bytes:
-    """Return a data page of `values` values without nulls that claims to have `plain_bytes` bytes when decompressed."""
+    """Return a data page with `values` values, none of them null, which claims `plain_bytes` decompressed bytes."""
     header = {1: i32(values), 2: i32(encoding), 3: i32(RLE), 4: i32(RLE)}
     about = {1: i32(0), 2: i32(plain_bytes), 3: i32(len(data)), 5: (_STRUCT, struct_of(header))}
     return struct_of(about) + data
@@ -91,12 +91,12 @@ def parquet(page: bytes, values: int, encoding: int, codec: int) -> bytes:
 
 
 def file_of(footer: bytes, pages: bytes = b"") -> bytes:
-    """Return a Parquet file with the pages and the footer."""
+    """Return a Parquet file that consists of these pages and this footer."""
     return b"PAR1" + pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
 def footers() -> dict[str, bytes]:
-    """Return footers that declare more than they contain."""
+    """Return footers, each of which declares more than it contains."""
     schema = array(_STRUCT, [struct_of({4: text(b"schema"), 5: i32(0)})])
     return {
         "groups": struct_of({1: i32(1), 2: schema, 3: i64(1), 4: array(_STRUCT, [], HUGE)}),

@@ -1,4 +1,4 @@
-"""A server with users, calls to it as single requests, and session tokens with which every call is refused."""
+"""A server with users, functions that make single calls to it, and session tokens that every call refuses."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.frames import NO_TOKEN, Call
 from saros_wire.generated import client_pb2
 
-#: The calls that need a session, which are all calls that are not public.
+#: The calls that need a session: all calls except the public ones.
 SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
 SECOND = 1_000_000_000
-#: A query with more rows than a node buffers for a client, so that the query does not end before it is read.
+#: A query whose result has more rows than a node buffers for a client. It does not end before its rows are read.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 
 def raw_call(address: str, call: Call, message: Message | None, token: bytes | None = None, body: bytes = b"") -> bytes:
-    """Make one call on a separate connection; return the head of the answer, or the first item of a stream."""
+    """Make one call on a new connection. Return the head of the answer, or the first item if it is a stream."""
     with FrameClient(address) as client:
         client.token = NO_TOKEN if token is None else token
         frame = client.reply(number := client.request(call, message, body))
@@ -40,7 +40,7 @@ def raw_call(address: str, call: Call, message: Message | None, token: bytes | N
 
 
 class Secured:
-    """A server with users root (administrator) and ann, and a stopped clock."""
+    """A server whose users are root (administrator) and ann, and whose clock does not advance by itself."""
 
     def __init__(self, folder: Path, security: Security | None = None, host: str = "127.0.0.1") -> None:
         folder.mkdir()
@@ -64,7 +64,7 @@ class Secured:
         return raw_call(self.server.address, call, message, token, body)
 
     def try_call(self, call: Call, token: bytes | None) -> bytes:
-        """Make a call that the node would execute for a session with the necessary rights."""
+        """Make a call that the node would execute if the session had the necessary rights."""
         message, body = request_of(call)
         return self.call(call, message, token, body)
 
@@ -126,7 +126,7 @@ def with_a_new_password(secured: Secured) -> bytes:
 
 
 def dropped(secured: Secured) -> bytes:
-    """Return the token of a user that was dropped and created again; each call uses a new user."""
+    """Return the token of a user that was then dropped and created again. Each call creates another user."""
     name = f"boss{os.urandom(4).hex()}"
     secured.directory.change(CreateUser(name, hash_password(ROOT, CHEAP), administrator=True))
     token = secured.open(name, ROOT)

@@ -1,7 +1,7 @@
 """Routes for monitoring programs. Thread-safe.
 
 GET /metrics    metrics in Prometheus's text format; if the node has users, clients on other machines must log in
-GET /health     200 while the process answers
+GET /health     status 200 while the process answers
 GET /ready      status 200 while the node accepts writes, otherwise 503; clients on this machine also get the reason
 """
 
@@ -54,7 +54,7 @@ class Observation:
 
 
 def _health(request: HttpRequest, _: HttpSession) -> Response:
-    """Return a text, or, for clients of InfluxDB, which ask for JSON, InfluxDB's health document."""
+    """Return a text. Clients of InfluxDB, which ask for JSON, get InfluxDB's health document instead."""
     if JSON in request.headers.get("accept", ""):
         return json_response({"name": "saros", "message": "ready", "status": "pass", "checks": [], "version": RELEASE})
     return Response(b"ok\n")

@@ -4,10 +4,11 @@
     each node       the meta group's state, if the node has one, gets the administrator; then cluster.json
 
 The functions change the files of the nodes directly, so they need write access to these files. A node that starts
-afterwards requires logins from the beginning. All nodes get the same user. No node has had users before, since a
-cluster without an administrator refuses to create users. So the states of the nodes agree, even if a node has not
-applied all entries of its log. Each folder is locked meanwhile. An interrupted call must be repeated. The new call uses
-the same administrator. Until it has succeeded, no node of the cluster is started (`local_cluster.find`).
+afterwards requires logins from the beginning. All nodes get the same user, and no node has had users before, since a
+cluster without an administrator refuses to create users. So the nodes agree on their users, even if some have not
+applied all entries of their logs. Each node's folder is locked during the call. If a call is interrupted, it must be
+repeated with the same administrator. Until the new call has succeeded, no node of the cluster can be started
+(`local_cluster.find`).
 
 One thread.
 """
@@ -38,7 +39,7 @@ def encode(administrator: Administrator) -> bytes:
 
 
 def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrator | None:
-    """Return the administrator of an interrupted call, or None. Raises UserMistake 2004 if its file cannot be read."""
+    """Return the administrator that an interrupted call was adding, or None. Raises UserMistake 2004 (damaged file)."""
     path = os.path.join(cluster.directory, SECURING_FILE)
     if not disk.exists(path):
         return None
@@ -49,9 +50,9 @@ def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrato
 
 
 def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
-    """Return the nodes that can be started again, and the `cluster.json` of each.
+    """Return the `cluster.json` of each node that can be started again.
 
-    Raises UserMistake 2004 (it has users, or is damaged).
+    Raises UserMistake 2004 if the cluster has users or a file is damaged.
     """
     if cluster.file.administrator is not None and interrupted_administrator(cluster, disk) is None:
         raise UserMistake(
@@ -74,9 +75,9 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
 
 
 def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
-    """Give the cluster an administrator. If a call was interrupted, pass the result of `interrupted_administrator`.
+    """Give the cluster an administrator: after an interrupted call, the result of `interrupted_administrator`.
 
-    Raises the errors of `check`, FolderInUse (a node runs), CorruptFile, OSError.
+    Raises the errors of `check`, FolderInUse if a node is running, CorruptFile, OSError.
     """
     nodes = check(cluster, disk)
     path = os.path.join(cluster.directory, SECURING_FILE)

@@ -6,12 +6,12 @@
     find    an existing cluster     make    new folders with free ports         start, stop    the processes
                         add_admitted_node, note_removed      nodes that join later, or have left
 
-A cluster is created once. Nodes keep their ids and ports. If a node's folder is lost, no new folder is created with the
-same id. The node would have forgotten its votes, and a second vote could cause the loss of acknowledged writes. If a
-node has lost its folder, it has an entry in `problems`, and the other nodes run without it.
+A cluster is created once. Nodes keep their ids and ports. If a node's folder is lost, no new folder is created for the
+same id. A node with a new folder would not remember how it has voted in Raft, and a second, different vote could cause
+the loss of acknowledged writes. Instead, the node gets an entry in `problems`, and the other nodes run without it.
 
-Only one process at a time creates or starts nodes, as it holds a lock on DIR. Reading a cluster or stopping its nodes
-needs no lock.
+A process must hold a lock on DIR while it creates or starts nodes, so only one process does this at a time. No lock is
+needed to read a cluster or to stop its nodes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
 HOST = "127.0.0.1"
 #: A file that exists while an administrator is being added to the cluster (`bootstrap_admin`).
 SECURING_FILE = "securing"
-#: The maximum number of nodes: more nodes on one machine would only compete for its resources.
+#: The maximum number of nodes. If one machine ran more nodes, they would only compete for its resources.
 NODES_MAX = 32
 _PORT_MAX = 65_535
 _POLL_SECONDS = 0.05
@@ -50,17 +50,17 @@ _STOP_SECONDS = 60.0
 _NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
 _REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
 
-#: A function that is called repeatedly while nodes start or stop, with a text that names the nodes that are awaited.
+#: A function that is called repeatedly while nodes start or stop. Its argument is a text with the names of these nodes.
 Say = Callable[[str], None]
 
 
 class LocalCluster(msgspec.Struct, frozen=True):
-    """A local cluster as its directory describes it. Created by `find` and `make`."""
+    """A local cluster, as described by the files in its directory. Created by `find` and `make`."""
 
     directory: str
-    #: The file of one node; the files of the other nodes differ only in `node` and `joined`.
+    #: The `cluster.json` of one node. In the files of the other nodes, only `node` and `joined` are different.
     file: ClusterFile
-    #: The nodes that cannot be started, and the reason for each.
+    #: The reason why a node cannot be started, for each node to which this applies.
     problems: Mapping[NodeId, str]
     #: The nodes that joined after the cluster was created.
     joined: Mapping[NodeId, NodeAddress] = msgspec.field(default_factory=dict)
@@ -68,7 +68,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
 
     @property
     def nodes(self) -> list[NodeId]:
-        """The nodes with their ids as keys, without removed nodes."""
+        """The ids of all nodes that have not been removed, in ascending order."""
         return sorted({*self.file.nodes, *self.joined} - self.removed)
 
     def folder(self, node: NodeId) -> str:
@@ -76,24 +76,24 @@ class LocalCluster(msgspec.Struct, frozen=True):
         return node_folder(self.directory, node)
 
     def address(self, node: NodeId) -> str:
-        """Return the host:port at which clients reach the node."""
+        """Return the address (host:port) at which clients connect to the node."""
         return (self.joined.get(node) or self.file.nodes[node]).client
 
     def running(self, node: NodeId) -> Serving | None:
-        """Return the node's server, or None if it does not serve."""
+        """Return the node's server, or None if the node does not serve clients."""
         return serving(self.folder(node))
 
     def is_started(self, node: NodeId) -> bool:
-        """Return whether the node serves, or a process that was launched for it is alive."""
+        """Return whether the node serves clients or a process that was launched for it is alive."""
         return is_launched(self.folder(node)) or self.running(node) is not None
 
     def is_taken(self, node: NodeId) -> bool:
-        """Return whether a process has locked the node's folder, or was launched for it."""
+        """Return whether a process has locked the node's folder, or was launched for the folder."""
         return is_taken(self.folder(node))
 
 
 def node_folder(directory: str, node: NodeId) -> str:
-    """Return the data folder of a node of the cluster in `directory`."""
+    """Return the path of the data folder of a node whose cluster is in `directory`."""
     return os.path.join(directory, f"node{node}")
 
 
@@ -101,9 +101,9 @@ def node_folder(directory: str, node: NodeId) -> str:
 
 
 def find(directory: str, disk: Disk) -> LocalCluster | None:
-    """Return the cluster in a directory, or None if the directory has no cluster that was created completely.
+    """Return the cluster in a directory. Return None if there is none, or if its creation was interrupted.
 
-    Raises StorageError if no node's file can be read and at least one is damaged.
+    Raises StorageError if none of the nodes' files can be read and at least one of them is damaged.
     """
     files: dict[NodeId, ClusterFile | StorageError] = {}
     for node in _node_folders(directory, disk):
@@ -167,7 +167,10 @@ def make(
     administrator: Administrator | None = None,
     meta_voters: int = META_VOTERS_DEFAULT,
 ) -> LocalCluster:
-    """Create a cluster with nodes 1 to `nodes`. Raises UserMistake 2004 (numbers, folders in use, no free ports)."""
+    """Create a cluster whose nodes have the ids 1 to `nodes`.
+
+    Raises UserMistake 2004 if the number of nodes is wrong, a folder is in use, or too few ports are free.
+    """
     if not 1 <= nodes <= NODES_MAX:
         raise UserMistake(f"nodes is {nodes}: expected from 1 to {NODES_MAX}", code=2004)
     for node in _node_folders(directory, disk):
@@ -190,9 +193,11 @@ def make(
 
 
 def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
-    """Return two free addresses for another node: one for other nodes and one for clients. Raises UserMistake 2004.
+    """Return two free addresses for a new node, the first for other nodes and the second for clients.
 
-    The first port to try is `base_port`, or if `base_port` is None, the lowest port of the cluster.
+    Raises UserMistake 2004.
+
+    The search begins at `base_port`. If that is None, it begins at the lowest port of the cluster.
     """
     known = [*cluster.file.nodes.values(), *cluster.joined.values()]
     taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}
@@ -201,9 +206,9 @@ def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, s
 
 
 def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
-    """Create the folder of an admitted node, with the `cluster.json` in `text`; return the cluster including this node.
+    """Create the folder of a node that was admitted to the cluster. Return the cluster with this node.
 
-    Raises UserMistake 2004 if the folder is not empty.
+    `text` is the node's `cluster.json`. Raises UserMistake 2004 if the folder is not empty.
     """
     file = decode(text.encode())
     assert file.joined is not None
@@ -216,7 +221,7 @@ def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalClus
 
 
 def note_removed(cluster: LocalCluster, node: NodeId, disk: Disk) -> None:
-    """Record durably that a node has left the cluster, so that it is never started again."""
+    """Record durably that a node has left the cluster. It is then never started again."""
     path = _note_path(cluster.directory, node)
     write_durably(disk, path, f"node {node} has left the cluster; its folder may be deleted\n".encode())
 
@@ -236,12 +241,12 @@ def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
 
 
 def _is_unused(folder: str, disk: Disk) -> bool:
-    """Return whether no node has ever run in a folder."""
+    """Return True if no node has ever run in the folder."""
     return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
 
 
 def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]:
-    """Return the first `count` free ports that are at least `base` and not in `taken`. Raises UserMistake 2004."""
+    """Return the lowest `count` free ports that are not below `base` and not in `taken`. Raises UserMistake 2004."""
     found: list[int] = []
     for port in range(max(base, 1), _PORT_MAX + 1):
         if len(found) == count:
@@ -268,9 +273,10 @@ def _is_port_free(port: int) -> bool:
 
 @contextmanager
 def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
-    """Keep other processes from creating or starting a cluster in the directory. Raises UserMistake 2012.
+    """Keep other processes from creating or starting a cluster in the directory.
 
-    The directory is created if it is missing, and removed at the end if it is empty.
+    If the directory is missing, it is created, and removed at the end if it is still empty. Raises UserMistake 2012 if
+    another process holds the lock.
     """
     was_there = disk.exists(directory)
     disk.make_folder(directory)
@@ -290,7 +296,7 @@ def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
 def start(
     cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
 ) -> dict[NodeId, str]:
-    """Start all nodes that do not run, and wait until they serve; return each node that fails, with the reason."""
+    """Start those of the nodes that do not run, and wait until they serve. Return the reason for each failure."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
     launched: set[NodeId] = set()
@@ -298,7 +304,7 @@ def start(
     while waiting and time.monotonic() < limit:
         for node in [
             node for node in waiting if not cluster.is_taken(node)
-        ]:  # if the folder is locked, a process is starting or stopping
+        ]:  # while the folder is locked, a process is starting or stopping
             if node in launched:
                 failures[node] = f"it did not come up: {last_log_line(cluster.folder(node))}"
             else:
@@ -319,9 +325,9 @@ def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:
 
 
 def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
-    """Stop the processes of nodes, and wait until they have ended; return the nodes that still run after a timeout.
+    """Stop the processes of the nodes, and wait until they have ended. Return the nodes that still run after a timeout.
 
-    A process that is starting gets the signal as soon as it serves.
+    If a process is just starting, it gets the signal as soon as it serves clients.
     """
     waiting = [node for node in nodes if cluster.is_started(node)]
     told: set[NodeId] = set()

@@ -35,7 +35,7 @@ IDLE_SECONDS = 1.0
 #: The second, shorter time applies while other clients wait for a thread.
 REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
 PROGRESS_BYTES = 4 << 10
-#: When bytes are sent to a client, it must begin to accept them within this time.
+#: While bytes are waiting to be sent to a client, it must accept some of them within this time.
 SEND_SECONDS = 60.0
 #: The size of a connection's buffer. A longer read uses a larger buffer temporarily.
 BUFFER_BYTES = 64 << 10

@@ -9,7 +9,7 @@ from saros_server.api.client_sessions import SESSIONS_MAX
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of a port. The defaults are generous: they protect the node from overload, not clients from others."""
+    """The limits of a port. The defaults are generous: they protect the node, not clients from one another."""
 
     #: The maximum numbers of connections from all addresses together, and from one address. Each connection may have a
     #: session.

@@ -40,7 +40,7 @@ class OldDriverProtocol:
         """See `Protocol.open`."""
         return _OldDriverHandler(connection)
 
-    def refusal(self, code: int, message: str) -> bytes:  # noqa: ARG002 (an old driver shows an ended connection better)
+    def refusal(self, code: int, message: str) -> bytes:  # noqa: ARG002 (the end of the connection tells an old driver more)
         """See `Protocol.refusal`."""
         return b""
 

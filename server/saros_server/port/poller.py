@@ -1,9 +1,10 @@
-"""A thread that accepts clients and watches idle ones, so that an idle client occupies no other thread.
+"""A thread that accepts clients and watches the idle ones, so an idle client occupies no thread itself.
 
     listening socket --accept--> on_accept(socket)
     park(client) --> [ waits ] --bytes, the end, or the deadline--> on_ready(client)
 
-A parked client belongs to the poller until `on_ready` or `close`, and waits for one event. Thread-safe.
+A parked client belongs to the poller until an event or its deadline, when the poller passes it to `on_ready`, or until
+`close` returns it. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from saros_server.port.event_poll import GONE, ONCE, READABLE, EventPoll, Waker
 logger = logging.getLogger(__name__)
 
 _EVENTS = READABLE | GONE | ONCE
-#: The maximum number of connections that are accepted before events of parked clients are handled.
+#: After accepting this number of connections, the thread handles the events of parked clients before it accepts more.
 _ACCEPTED_MAX = 100
-#: If the operating system lacks descriptors or memory for a client, the next client is accepted after this pause.
+#: If the operating system has no descriptor or no memory for a new client, the thread accepts no clients for this time.
 _PAUSE_SECONDS = 0.5
-#: The thread wakes up this long after a deadline, to be certain that the deadline has passed.
+#: The thread wakes up this long after a deadline. This makes certain that the deadline has passed.
 _LATE_SECONDS = 0.001
 
 
@@ -40,9 +41,9 @@ class Poller:
         on_accept: Callable[[socket.socket, socket.socket, Any], None],
         on_ready: Callable[[Client], None],
     ) -> None:
-        """Prepare the thread, which will call the two functions. These functions must not wait.
+        """Prepare the thread, which will call `on_accept` and `on_ready`. Neither function may wait.
 
-        `on_accept` gets the listening socket, the client's socket, and the client's address.
+        The arguments of `on_accept` are the listening socket, the client's socket, and the client's address.
         """
         self._listening = {found.fileno(): found for found in listening}
         self._on_accept, self._on_ready = on_accept, on_ready
@@ -50,19 +51,19 @@ class Poller:
         self._waker = Waker()
         #: Guards the next two fields, and `_is_closed`.
         self._lock = threading.Lock()
-        #: Parked clients by descriptor. The thread that removes a client owns it.
+        #: Parked clients by descriptor. The thread that removes a client from here then owns the client.
         self._parked: dict[int, Client] = {}
-        #: A heap of clients in order of their deadlines. Some of them may no longer be parked.
+        #: A heap of clients, ordered by deadline. It may also have clients that are no longer parked.
         self._deadlines: list[tuple[float, int, Client]] = []
-        #: The descriptors in the epoll, until their sockets are closed.
+        #: The descriptors that were registered with the epoll, until their sockets are closed.
         self._known: set[int] = set()
-        #: The time until which no client is accepted; 0 while clients are accepted.
+        #: The time until which no client is accepted, or 0 if clients are being accepted.
         self._paused_until = 0.0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="saros-port", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, which then accepts clients."""
+        """Start the thread, and with it the acceptance of clients."""
         self._epoll.register(self._waker.fd, READABLE)
         self._accept_again()
         self._thread.start()
@@ -70,7 +71,7 @@ class Poller:
     def park(self, client: Client) -> bool:
         """Park the client until its next event or its deadline.
 
-        After `close`, return False and do not park the client.
+        After `close`, the client is not parked, and the result is False.
         """
         fd = client.connection.fileno()
         with self._lock:
@@ -86,11 +87,11 @@ class Poller:
         return True
 
     def forget(self, fd: int) -> None:
-        """Forget the socket of a client; the caller is about to close it."""
+        """Forget the socket of a client. The caller must close the socket immediately afterwards."""
         self._known.discard(fd)
 
     def close(self) -> list[Client]:
-        """Stop accepting, and end the thread; return the clients that were parked."""
+        """Stop accepting clients, and end the thread. Return the clients that were parked."""
         with self._lock:
             self._is_closed = True
         self._waker.wake()
@@ -107,9 +108,9 @@ class Poller:
         self._waker.close()
 
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
-        """Remove the parked client that has a descriptor, and return it.
+        """Remove the parked client that has this descriptor, and return it.
 
-        Return None if there is no such client, or if it is not `wanted`.
+        Return None if there is no such client, or if `wanted` is a different client.
         """
         with self._lock:
             client = self._parked.get(fd)
@@ -166,14 +167,14 @@ class Poller:
             self._epoll.register(fd, READABLE)
 
     def _patience(self) -> float | None:
-        """Return the seconds until the next deadline, or None if there are no deadlines."""
+        """Return the number of seconds to wait until the next deadline, or None if there are no deadlines."""
         moments = [self._paused_until] if self._paused_until else []
         with self._lock:
             moments += [entry[0] for entry in self._deadlines[:1]]
         return max(min(moments) - time.monotonic(), 0.0) + _LATE_SECONDS if moments else None
 
     def _expire(self) -> None:
-        """Hand over each client whose deadline has passed."""
+        """Pass each client whose deadline is over to `on_ready`. If a pause is over, accept clients again."""
         now = time.monotonic()
         if self._paused_until and now >= self._paused_until:
             self._accept_again()

@@ -1,11 +1,11 @@
-"""Detection of a connection's protocol by its first bytes: TLS, the protocol, and answers to unsupported protocols.
+"""Detect a connection's protocol by its first bytes: TLS, a protocol of the port, or one that is not supported.
 
     first byte 22, with a certificate   TLS handshake, then as below
     a protocol of the port              its handler
     HTTP, or TLS without a certificate  an answer that such a client can display
 
-No step waits: if too few bytes have arrived, the connection is parked until there are more. Any thread may call these
-functions, but only one thread at a time for the same client.
+No step waits: if too few bytes have arrived, the connection waits in the poller, without a thread, until more arrive.
+Any thread may call these functions, but only one thread at a time for the same client.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from saros_server.port.old_drivers import OldDriverProtocol
 from saros_server.port.protocols import Protocol
 from saros_server.port.tls import ServerTls
 
-#: The number of bytes that identify a protocol.
+#: The number of bytes that suffice to identify a protocol.
 FIRST_BYTES = 8
 _TLS_HANDSHAKE = 22
 #: A fatal alert: handshake_failure.
 _TLS_ALERT = bytes((21, 3, 1, 0, 2, 2, 40))
 _HTTP_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ")
-#: The error codes for an unsupported protocol and for too many connections.
+#: The error codes for an unsupported protocol, and for a client that exceeds the limit on connections.
 _WRONG_PROTOCOL, _TOO_MANY = 2015, 2034
 TLS_ONLY = "this port takes TLS only: connect with TLS (docs/security.md)"
 NOT_HTTP = "this port speaks the protocols of database clients, not HTTP: see docs/clients.md"
@@ -36,7 +36,7 @@ class Detection(Enum):
     SERVE = 1
     #: More bytes are needed.
     WAIT = 2
-    #: The client was answered, and is not served.
+    #: The client was sent an answer if its protocol has one, and will not be served.
     REFUSED = 3
 
 
@@ -82,7 +82,7 @@ class ProtocolDetector:
         return Detection.REFUSED
 
     def _answer(self, first: bytes, reason: str) -> bytes:
-        """Return an error in the protocol to which these first bytes belong; empty if the protocol is unknown."""
+        """Return an error in the protocol that begins with these bytes, or an empty answer if there is none."""
         if first.startswith(_HTTP_METHODS):
             return _http(reason or NOT_HTTP)
         if first[0] == _TLS_HANDSHAKE:

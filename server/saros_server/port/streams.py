@@ -1,10 +1,10 @@
-"""Bytes over a client's socket, plain or TLS.
+"""Streams of bytes over a client's socket, with or without TLS.
 
-A blocking receive or send raises `BlockingIOError` after the socket's timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`, which cost
-no system call for each request). The TLS stream encrypts and decrypts in memory under a lock, so that one thread can
-receive while another sends.
+A blocking receive or send raises `BlockingIOError` after the socket's timeout. The kernel keeps the timeouts
+(`SO_RCVTIMEO`, `SO_SNDTIMEO`), so they cost no system call for each request. The TLS stream holds a lock only while it
+encrypts or decrypts in memory. So one thread can receive while another sends.
 
-One thread receives and one sends at a time.
+At most one thread may receive at a time, and at most one may send.
 """
 
 from __future__ import annotations
@@ -15,27 +15,34 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-#: The maximum number of buffers in one system call; the kernel accepts at most 1,024.
+#: The maximum number of buffers that are sent in one system call. The kernel accepts at most 1,024.
 _BUFFERS_MAX = 1_000
-#: The maximum number of bytes of a message that are encrypted in one step.
+#: The maximum number of bytes that are encrypted in one step when a message is sent.
 _ENCRYPTED_BYTES = 256 << 10
-#: The maximum number of encrypted bytes that are received in one step: a few TLS records.
+#: The maximum number of encrypted bytes that are received in one step, which is enough for a few TLS records.
 _RECEIVED_BYTES = 64 << 10
 
 
 class Stream(Protocol):
-    """A byte stream in both directions. Methods raise OSError: BlockingIOError instead of blocking, or on a timeout."""
+    """A byte stream in both directions.
+
+    The methods raise OSError. The error is BlockingIOError if a method would have to wait but must not, or after the
+    timeout.
+    """
 
     def receive(self, view: memoryview, *, wait: bool = True) -> int:
-        """Receive bytes into the start of `view`; return their number, or 0 at the end of the stream."""
+        """Receive bytes into the start of `view`. Return their number, or 0 at the end of the stream."""
         ...
 
     def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:
-        """Send all buffers, which have `total` bytes together, in order."""
+        """Send all buffers in order. Together, they have `total` bytes."""
         ...
 
     def send_now(self, data: bytes) -> int:
-        """Send as much of `data` as the socket accepts immediately; return how many bytes must not be sent again."""
+        """Send as much of `data` as the socket accepts immediately.
+
+        Return the number of bytes that the caller must not send again.
+        """
         ...
 
 
@@ -75,11 +82,11 @@ class TlsStream:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         #: Guards the TLS state above. It is not held while the socket may block.
         self._lock = Lock()
-        #: Encrypted bytes that the socket did not accept at once.
+        #: Encrypted bytes that the socket has not accepted yet.
         self._unsent = b""
 
     def shake_hands(self) -> bool:
-        """Continue the handshake with the bytes received; return whether it is complete. Raises OSError."""
+        """Continue the handshake with the bytes that have arrived. Return whether it is complete. Raises OSError."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -106,17 +113,17 @@ class TlsStream:
     def _decrypt(self, view: memoryview) -> int | None:
         """Decrypt received bytes into `view`.
 
-        Return their number, 0 at the end, or None if more must be received first.
+        Return their number. Return 0 at the end of the stream, and None if more bytes must be received first.
         """
         try:
             with self._lock:
-                return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view
+                return self._tls.read(len(view), view)  # type: ignore[return-value]  # given a view, `read` returns a count
         except ssl.SSLWantReadError:
             return None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return 0
 
-    def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:  # noqa: ARG002 - as the interface has it
+    def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:  # noqa: ARG002 - as the interface requires
         """See `Stream.send`."""
         for buffer in buffers:
             view = memoryview(buffer).cast("B")
@@ -127,7 +134,7 @@ class TlsStream:
         self._flush()
 
     def send_now(self, data: bytes) -> int:
-        """See `Stream.send_now`. Encrypted bytes that the socket does not accept are sent before the next message."""
+        """See `Stream.send_now`. Encrypted bytes that the socket does not take now are sent before the next message."""
         self._flush_now()
         if self._unsent:
             return 0
@@ -158,7 +165,7 @@ class TlsStream:
         self._unsent = encrypted[sent:]
 
     def _pull(self, flags: int) -> bool:
-        """Receive encrypted bytes; return whether there were any. Raises ConnectionResetError at the end."""
+        """Receive encrypted bytes. Return whether any have arrived. Raises ConnectionResetError at the end."""
         try:
             received = self._socket.recv(_RECEIVED_BYTES, flags)
         except BlockingIOError:
@@ -170,7 +177,7 @@ class TlsStream:
 
 
 def _rest(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
-    """Return the rest of the buffers after their first `sent` bytes."""
+    """Return the bytes of the buffers that follow the first `sent` bytes, as buffers."""
     for place, buffer in enumerate(buffers):
         if sent < len(buffer):
             return [memoryview(buffer)[sent:], *buffers[place + 1 :]]

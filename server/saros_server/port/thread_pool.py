@@ -1,4 +1,4 @@
-"""A pool of threads that grows while tasks wait, and shrinks when threads are idle (like Java's cached thread pool).
+"""A pool of threads that grows if tasks wait, and shrinks if threads are idle, like Java's cached thread pool.
 
 Thread-safe.
 """
@@ -10,17 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-#: A thread that has had no task for this time ends.
+#: A thread ends if it has had no task for this time.
 IDLE_SECONDS = 10.0
 
 _Task = TypeVar("_Task")
 
 
 class CachedThreadPool(Generic[_Task]):
-    """At most `threads_max` threads, which run tasks in the order of their submission."""
+    """A pool of up to `threads_max` threads, which start tasks in the order in which they were submitted."""
 
     def __init__(self, run: Callable[[_Task], None], threads_max: int, name: str) -> None:
-        """Prepare the pool; `run` executes a task, and must not raise."""
+        """Prepare the pool. Its threads call `run` with each task, and `run` must not raise an exception."""
         self._run = run
         self._threads_max = threads_max
         self._name = name
@@ -28,17 +28,17 @@ class CachedThreadPool(Generic[_Task]):
         self._changed = threading.Condition()
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
-        #: Threads without a task.
+        #: The number of threads without a task.
         self._idle = 0
         self._is_closed = False
 
     @property
     def is_crowded(self) -> bool:
-        """True if tasks wait for a thread."""
+        """True if a task waits for which there is no idle thread."""
         return len(self._tasks) > self._idle
 
     def submit(self, task: _Task) -> None:
-        """Queue a task for a thread. Does not wait."""
+        """Queue a task, which a thread will run. Does not wait."""
         with self._changed:
             self._tasks.append(task)
             if len(self._tasks) <= self._idle:
@@ -47,7 +47,7 @@ class CachedThreadPool(Generic[_Task]):
                 self._start_thread()
 
     def close(self) -> None:
-        """Wait until all tasks are done, and end the threads."""
+        """Wait until all tasks are done and the threads have ended."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

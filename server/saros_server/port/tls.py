@@ -10,15 +10,18 @@ from saros_server.config.configuration import ConfigurationError
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_storage.io.platform import memory_file
 
-#: The ALPN name that gRPC clients require; `old_drivers` answers them.
+#: The ALPN name that gRPC clients require. The port answers such clients with errors (`old_drivers`).
 _GRPC = "h2"
 
 
 class ServerTls:
-    """The TLS context for new connections."""
+    """The current TLS context of a listener, which each new connection uses."""
 
     def __init__(self, files: WatchedFiles, protocols: Sequence[str] = (_GRPC,)) -> None:
-        """Load the certificate. `protocols`: names for ALPN. Raises ConfigurationError if it cannot be used."""
+        """Load the certificate. Raises ConfigurationError if it cannot be used.
+
+        `protocols` are the names that the server offers in ALPN.
+        """
         self._files = files
         self._protocols = list(protocols)
         self._lock = threading.Lock()
@@ -29,7 +32,7 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The current context. Before it is returned, the files are reloaded if they have changed."""
+        """The current context. If the files have changed, they are reloaded first."""
         with self._lock:
             if self._files.reload_if_changed():
                 self._context = _context_of(self._files, self._protocols)
@@ -37,9 +40,9 @@ class ServerTls:
 
 
 def _context_of(files: WatchedFiles, protocols: list[str]) -> ssl.SSLContext:
-    """Return a context made from the validated contents.
+    """Return a context made from the contents of the files, as they were validated.
 
-    The files are not read, since they may have changed after the validation.
+    The files are not read again, since they may have changed since the validation.
     """
     certificate, key = files.contents
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

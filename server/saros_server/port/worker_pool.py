@@ -4,8 +4,9 @@
                                       idle                               --> parked
                                       ended                              --> lingers, is closed
 
-Consecutive requests of a busy client run on the same thread, and the only system call between them is the one that
-receives. If other clients wait, a worker puts its client back into the queue after each request. Thread-safe.
+Consecutive requests of a busy client run on the same thread. Between them, the only system call is the one that
+receives the next request. If other clients wait for a worker, each worker puts its client back into the queue after a
+request. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from saros_server.port.thread_pool import CachedThreadPool
 
 logger = logging.getLogger(__name__)
 
-#: The maximum number of bytes that are discarded after a connection has ended; a client that sends more is closed.
+#: After the server has ended a connection, up to this number of received bytes is discarded at a time. If a client has
+#: sent more, its connection is closed.
 _DISCARDED_BYTES = 1 << 20
-#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise it
-#: parks an idle client immediately.
+#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise, it
+#: parks an idle client immediately: the client then waits in the poller, without a thread.
 _PATIENT_SHARE = 4
 
 
 class WorkerPool:
-    """The workers, which run until `close`."""
+    """The workers: threads that execute requests until `close`."""
 
     def __init__(
         self,
@@ -43,28 +45,29 @@ class WorkerPool:
     ) -> None:
         """Prepare the workers.
 
-        `park` begins to watch for a client's next bytes, or returns False. `on_over` closes the socket of a client.
+        `park` begins to watch for a client's next bytes. It returns False if it cannot. `on_over` closes the client's
+        socket.
         """
         self._detector = detector
         self._limits = limits
         self._park, self._on_over = park, on_over
         self._pool = CachedThreadPool(self._serve_client, limits.workers, "saros-client")
-        #: The clients that have a worker.
+        #: The clients for which a worker is currently working.
         self._serving: set[Client] = set()
         self._patient_max = limits.workers // _PATIENT_SHARE
         self._stopping = Event()
 
     @property
     def is_crowded(self) -> bool:
-        """True if clients wait for a worker."""
+        """True if clients wait for which there is no idle worker."""
         return self._pool.is_crowded
 
     def serve(self, client: Client) -> None:
-        """Queue a client whose bytes have arrived, or whose deadline has passed, for a worker. Does not wait."""
+        """Queue a client for a worker because its bytes have arrived or its deadline has passed. Does not wait."""
         self._pool.submit(client)
 
     def drain(self) -> None:
-        """Start no more requests. Each client is closed when its request in progress has ended."""
+        """Stop starting requests. A client's connection is closed once its request in progress has ended."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -90,7 +93,7 @@ class WorkerPool:
             self._on_over(client)
 
     def _advance(self, client: Client) -> _NextStep:
-        """Execute the next step for a client, depending on its stage. Raises ConnectionClosed."""
+        """Execute the next step for a client, which depends on its stage. Raises ConnectionClosed."""
         if self._stopping.is_set():
             return _NextStep.END
         match client.stage:
@@ -115,7 +118,7 @@ class WorkerPool:
                 return self._serve(client)
 
     def _serve(self, client: Client) -> _NextStep:
-        """Execute requests while they keep arriving."""
+        """Execute requests of the client while they keep arriving and no other clients wait."""
         connection, handler = client.connection, client.handler
         assert handler is not None
         while connection.buffered or self._has_request(connection):
@@ -134,11 +137,11 @@ class WorkerPool:
         return _NextStep.PARK
 
     def _has_request(self, connection: Connection) -> bool:
-        """Return whether the first bytes of a request have arrived. If few workers are in use, wait for them."""
+        """Return whether the first bytes of a request have arrived. If few workers are in use, wait for these bytes."""
         return connection.receive(wait=len(self._serving) <= self._patient_max)
 
     def _linger(self, client: Client) -> _NextStep:
-        """End a connection in such a way that the client can read all bytes that were sent."""
+        """End a connection in a way that lets the client read all bytes that were sent to it."""
         self._close_handler(client)
         client.connection.end_output()
         client.stage, client.deadline = Stage.LINGERING, time.monotonic() + self._limits.linger_s
@@ -157,7 +160,7 @@ class _NextStep(Enum):
     """The next step for a client."""
 
     PARK = 1
-    #: The client has sent another request, and other clients wait.
+    #: The client has sent another request, but other clients are waiting for a worker.
     QUEUE = 2
     END = 3
 

@@ -1,4 +1,4 @@
-"""Access the fields of JSON bodies, and check their types. Pure: any thread."""
+"""Return fields of a JSON body after checking their types. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS: dict[type, str] = {str: "a text", int: "a whole number", bool: "true or 
 
 
 def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """Return a text; it is required unless `default` is given. Raises HttpError 400."""
+    """Return a field that is a text. It is required unless `default` is given. Raises HttpError 400."""
     value = body.get(name)
     if value is None and default is not None:
         return default
@@ -21,7 +21,7 @@ def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
 
 
 def integer(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """Return an integer; it is required unless `default` is given. Raises HttpError 400."""
+    """Return a field that is an integer. It is required unless `default` is given. Raises HttpError 400."""
     value = body.get(name)
     if value is None and default is not None:
         return default
@@ -29,7 +29,7 @@ def integer(body: Mapping[str, Any], name: str, default: int | None = None) -> i
 
 
 def flag(body: Mapping[str, Any], name: str) -> bool | None:
-    """Return a boolean, or None if it is not given. Raises HttpError 400."""
+    """Return a field that is a boolean, or None if the field is missing. Raises HttpError 400."""
     value = body.get(name)
     return None if value is None else _checked(name, value, bool)
 
@@ -40,9 +40,9 @@ def array(body: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def array_of(body: Mapping[str, Any], name: str, kind: type, length: int | None = None) -> list[Any]:
-    """Return an array whose elements have one type.
+    """Return a field that is an array whose elements all have the type `kind`.
 
-    If a length is given, the array must have this length. Raises HttpError 400.
+    If `length` is given, the array must have this length. Raises HttpError 400.
     """
     values = array(body, name)
     if length is not None and len(values) != length:

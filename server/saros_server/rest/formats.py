@@ -1,4 +1,4 @@
-"""Formats of results: Arrow IPC, CSV, JSON lines and Parquet, encoded in chunks while the engine produces batches.
+"""Encode results as Arrow IPC, CSV, JSON lines or Parquet, in chunks, while the engine produces batches.
 
 | format | content type | times | missing values |
 |---|---|---|---|
@@ -28,7 +28,7 @@ from saros_server.rest.results import Result, iso_times, json_column
 
 #: The end of an Arrow IPC stream: a continuation marker and a length of 0.
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-#: A Parquet row group is written once its batches reach this size.
+#: A Parquet row group is written once the batches in it have this total size.
 _ROW_GROUP_BYTES = 16 << 20
 #: The number of rows that are encoded as JSON at once.
 _JSON_ROWS = 10_000
@@ -65,7 +65,7 @@ def _csv_header(names: list[str]) -> bytes:
 
 
 def _as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with times and blobs converted to texts."""
+    """Return the batch, with its times and blobs converted to texts."""
     arrays = [
         iso_times(column)
         if pa.types.is_timestamp(column.type)
@@ -109,7 +109,7 @@ def _parquet(result: Result) -> EncodedResult:
 
 
 class _Drained(io.RawIOBase):
-    """A file in memory, from which written bytes are removed while more are written."""
+    """A file in memory. The bytes written so far can be removed from it before more are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,13 +125,13 @@ class _Drained(io.RawIOBase):
         return len(self._parts[-1])
 
     def drain(self) -> bytes:
-        """Return the bytes written since the last call."""
+        """Remove and return the bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return the names made unique by numbers: `s`, `s (2)`."""
+    """Return the names, with a number added to each name that occurs again: `s`, `s (2)`."""
     found: dict[str, None] = {}
     for name in names:
         number, candidate = 1, name
@@ -151,7 +151,7 @@ FORMATS = {
         Format("parquet", "application/vnd.apache.parquet", _parquet),
     )
 }
-#: Maps each media type in an Accept header to a format.
+#: The name of the format for each media type that an Accept header may contain.
 _BY_MEDIA_TYPE = {
     "text/csv": "csv",
     "text/*": "csv",
@@ -167,7 +167,7 @@ _BY_MEDIA_TYPE = {
 
 
 def format_of(accept: str) -> Format:
-    """Return the format that an Accept header prefers. Raises HttpError 406."""
+    """Return the supported format that an Accept header prefers to all others. Raises HttpError 406."""
     ranked = sorted((_weighted(part) for part in (accept or "*/*").split(",")), key=lambda found: -found[1])
     for media_type, weight in ranked:
         name = _BY_MEDIA_TYPE.get(media_type)

@@ -5,8 +5,8 @@
     POST /grafana/v1/variable           execute a statement; return the values of its first column as texts
     POST /grafana/v1/node               return the names of the nodes below a path
 
-Version 2 has different field names (`prefix_path`). Times are in milliseconds. The editors of a dashboard write the
-parts of a SELECT. It runs with the privileges of the data source's user, and can only read.
+In version 2, field names differ (`prefix_path`). Times are in milliseconds. The editors of a dashboard write the parts
+of a SELECT statement. It runs with the privileges of the data source's user, and can only read.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from saros_server.rest.iotdb_rest import SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
 from saros_storage.base.types import TIME_UNITS, TimeUnit
 
-#: The maximum number of rows of a panel, which is far more than a panel's number of pixels.
+#: The maximum number of rows that a panel may show, which is far more than it has pixels.
 _ROWS_MAX = 1_000_000
-#: The maximum number of values of a variable, and of child nodes of a path.
+#: The maximum number of values that a variable may have, and of child nodes that a path may have.
 _NAMES_MAX = 10_000
 _TAG = "Grafana"
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The names of the fields in a version of the interface."""
+    """The names that the fields have in a version of the interface."""
 
     prefix_path: str
     start_time: str
@@ -103,7 +103,7 @@ def _query(names: Names, request: HttpRequest, session: HttpSession) -> Response
 
 
 def _select(names: Names, body: Mapping[str, Any], unit: TimeUnit) -> str:
-    """Return the SELECT of a panel. Raises HttpError 400."""
+    """Return the SELECT statement for a panel. Raises HttpError 400."""
     expressions = fields.array_of(body, "expression", str)
     prefixes = fields.array_of(body, names.prefix_path, str)
     if not expressions or not prefixes:
@@ -121,7 +121,7 @@ def _select(names: Names, body: Mapping[str, Any], unit: TimeUnit) -> str:
 
 
 def _panel_column(column: pa.ChunkedArray) -> Any:
-    """Return the values of a column.
+    """Return the values of a column in the form that the plugin expects.
 
     A null in a column of texts becomes an empty text, since the plugin does not accept nulls there.
     """
@@ -152,7 +152,7 @@ def _node(request: HttpRequest, session: HttpSession) -> Response:
 
 def _rows(session: HttpSession, text: str, rows_max: int) -> tuple[pa.Table, bool]:
     _, result = execute(session, Statement(text, read_only=True))
-    assert result is not None, text  # each statement that only reads returns rows
+    assert result is not None, text  # every statement that only reads returns rows
     return collect(result, rows_max), result.is_timed
 
 

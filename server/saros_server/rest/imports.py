@@ -1,13 +1,14 @@
-"""Imports of CSV, JSON lines and Parquet files over HTTP, with the same readers as `saros import`.
+"""Import CSV, JSON lines and Parquet files over HTTP, with the readers of `saros import`.
 
-    POST /import/chunk?job=J&offset=N    append a piece of the file, in the data folder; return the size received
+    POST /import/chunk?job=J&offset=N    append a piece to the file in the data folder; return the size received so far
     POST /import/preview                 return the first rows as they would be written
     POST /import/run                     write the rows; return the progress and the outcome as JSON lines
     POST /import/discard                 remove the file
 
-The job is a random name. The client sends one piece after the other, and `run` reads the next batch once the client has
-received the line of the previous one. If the client disconnects, the import ends, and written rows are kept. `run`
-removes the file if it succeeds. Other files are removed after an hour, or when the server starts.
+The name of the job is random. The client sends one piece after the other. After each batch, `run` sends a line, and
+reads the next batch once the client has received this line. If the client disconnects, the import ends, but the rows
+written so far are kept. If `run` succeeds, it removes the file. Files that remain are removed after an hour, or when
+the server starts.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ from saros_storage.base.paths import quote_node
 
 _NDJSON = "application/x-ndjson"
 _TAG = "import"
-#: The number of rows that are converted and written at once.
+#: The number of rows in a batch, which is converted and written at once.
 _BATCH_ROWS = 20_000
 PREVIEW_ROWS = 20
 SKIP_LINES_MAX = 1_000_000
-#: The maximum number of bad rows that are listed. All others are only counted.
+#: The maximum number of bad rows that are listed. Any more are only counted.
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
 _FORMATS = ("csv", "json", "parquet")
-#: The maximum number of processes that read Parquet files, and the number of seconds that a request waits for one. Each
-#: process may use the memory of one import.
+#: The maximum number of processes that read Parquet files at the same time, and the number of seconds that a request
+#: waits for one of them. Each process may use as much memory as one import is allowed.
 WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
 _WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}
@@ -132,7 +133,7 @@ def _discard(request: HttpRequest, session: HttpSession) -> Response:
 
 
 class _SessionStatements(msgspec.Struct, frozen=True):
-    """An implementation of `Statements` on the session of a request."""
+    """An implementation of `Statements` that uses the session of a request."""
 
     session: HttpSession
 
@@ -148,12 +149,12 @@ class _SessionStatements(msgspec.Struct, frozen=True):
 
 
 class _Import(msgspec.Struct, frozen=True):
-    """An uploaded file, with the options of its import."""
+    """A file that was uploaded, and the options for its import."""
 
     job: str
     name: str
     path: Path
-    #: None if the content of the file determines the format.
+    #: The format of the file, or None to detect it from the content.
     format: str | None
     options: SourceOptions
     destination: Destination
@@ -176,7 +177,7 @@ class _Import(msgspec.Struct, frozen=True):
     def _worker(self) -> Iterator[ParquetWorker]:
         """Yield a process that reads Parquet files.
 
-        The process ends if the request is cancelled. Raises HttpError 503.
+        If the request is cancelled, the process ends. Raises HttpError 503 if too many files are being read.
         """
         if not _WORKERS.acquire(timeout=_WORKER_SECONDS):
             raise HttpError(503, f"{WORKERS_MAX} Parquet files are read at the moment: try again later", BUSY)
@@ -190,7 +191,7 @@ class _Import(msgspec.Struct, frozen=True):
 
 
 def _import(request: HttpRequest, session: HttpSession) -> _Import:
-    """Return the import described by the body of a request. Raises HttpError, UploadRefused."""
+    """Return the import that the body of a request describes. Raises HttpError, UploadRefused."""
     body = request.object()
     name, format_ = fields.text(body, "name"), fields.text(body, "format", "") or None
     if format_ not in (None, *_FORMATS):
@@ -240,7 +241,7 @@ def _named(body: Mapping[str, Any], name: str) -> dict[str, str]:
 
 
 def _character(body: Mapping[str, Any], name: str) -> str | None:
-    """Return one ASCII character, or None if it is not given."""
+    """Return a field that is one ASCII character, or None if the field is missing."""
     found = fields.text(body, name, "")
     if len(found) > 1 or not found.isascii() or found in ('"', "\n", "\r", "\0"):
         raise HttpError(400, f"{name} is {found[:20]!r}: expected one character")
@@ -330,15 +331,15 @@ class _Progress(msgspec.Struct):
 
     rows: int = 0
     points: int = 0
-    #: Bytes read from the file.
+    #: Number of bytes that have been read from the file.
     position: int = 0
     bad_rows: int = 0
-    #: Maps the name of each series to its type.
+    #: The type of each series, by name.
     types: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
 
     def line(self, **more: object) -> bytes:
-        """Return the progress as a line of JSON."""
+        """Return the progress as a line of JSON, with the members `more` added."""
         counts = {"rows": self.rows, "points": self.points, "bytes": self.position, "bad_rows": self.bad_rows}
         return orjson.dumps(counts | more) + b"\n"
 
@@ -357,7 +358,7 @@ def _run(request: HttpRequest, session: HttpSession) -> Response:
 
 
 def _lines(found: _Import, session: HttpSession, progress: _Progress, is_failed: threading.Event) -> Iterator[bytes]:
-    """Write the rows, and yield a line of progress for each batch. After an error, the file is kept for a retry."""
+    """Write the rows, and yield a line for each batch. If an error occurs, the file is kept for another attempt."""
     try:
         with closing(found.batches()) as batches:
             for batch in batches:

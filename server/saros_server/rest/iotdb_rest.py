@@ -1,11 +1,12 @@
 """IoTDB's REST interface, versions 1 and 2.
 
     GET  /ping                                  check that the node answers
-    POST /rest/v2/query, nonQuery               execute a statement with rows, or without rows
-    POST /rest/v2/insertTablet, insertRecords   insert rows of one device by column, or rows of several devices by row
+    POST /rest/v2/query, nonQuery               execute a statement that returns rows, or one that returns none
+    POST /rest/v2/insertTablet, insertRecords   insert rows: of one device, by column, or of several devices, by row
 
-Version 1 differs only in field names (`rowLimit`, `deviceId`). Errors have HTTP status 200 and IoTDB's code in the
-body, unless the HTTP service itself refuses the request. Times are integers in the database's time precision.
+Version 1 differs from version 2 only in field names (`rowLimit`, `deviceId`). The response to an error has HTTP status
+200, and IoTDB's code in the body, unless the HTTP service itself refuses the request. Times are integers in the
+database's time precision.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from saros_server.rest.results import Result, execute, json_column
 
 SUCCESS = {"code": 200, "message": "SUCCESS_STATUS"}
 _NO_QUERY, _TOO_MANY_ROWS, _TOO_LARGE = 301, 411, 709
-#: The default limit on the rows of a result, which is IoTDB's, and the largest limit that a client may set.
+#: The default limit on the number of rows in a result, which is that of IoTDB, and the highest limit that a client may
+#: set.
 _ROWS, _ROWS_MAX = 10_000, 1_000_000
-#: HTTP statuses that are sent unchanged; all other errors have status 200, as in IoTDB.
+#: HTTP statuses of errors that are sent unchanged. The responses to all other errors have status 200, as in IoTDB.
 _HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
 _STATEMENTS_CACHED = 256
-#: The limit on the size of a result, since it is completely in memory in several forms: Arrow, values, and JSON.
+#: The limit on the size of a result, which is completely in memory in several forms: as Arrow, values, and JSON.
 _RESULT_BYTES = 64 << 20
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The names of the fields in a version of the interface."""
+    """The names that the fields have in a version of the interface."""
 
     row_limit: str
     column_names: str
@@ -137,19 +139,19 @@ class IoTDBRest:
         self._statements = StatementCache(_STATEMENTS_CACHED)
 
     def query(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Execute a statement with rows."""
+        """Execute a statement that returns rows."""
         body = request.object()
         text = fields.text(body, "sql")
         limit = fields.integer(body, names.row_limit, _ROWS)
         if not 0 < limit <= _ROWS_MAX:
             raise HttpError(400, f"{names.row_limit} is {limit}: expected a number from 1 to {_ROWS_MAX}")
         _, result = execute(session, Statement(text, read_only=True))
-        assert result is not None, text  # each statement that only reads returns rows
+        assert result is not None, text  # every statement that only reads returns rows
         table = collect(result, limit)
         return json_response(self._result(names, text, result, table))
 
     def non_query(self, _names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Execute a statement without rows."""
+        """Execute a statement that returns no rows."""
         text = fields.text(request.object(), "sql")
         _, result = execute(session, Statement(text))
         if result is not None:
@@ -158,7 +160,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def insert_tablet(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Insert rows of one device, which are given column by column."""
+        """Insert rows of one device, whose values the request lists column by column."""
         body = request.object()
         times = fields.array_of(body, "timestamps", int)
         measurements = fields.array_of(body, "measurements", str)
@@ -170,7 +172,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def insert_records(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Insert rows of several devices."""
+        """Insert rows of several devices, which the request lists row by row."""
         body = request.object()
         devices = fields.array_of(body, "devices", str)
         count = len(devices)
@@ -188,7 +190,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def _result(self, names: Names, text: str, result: Result, table: pa.Table) -> dict[str, Any]:
-        """Return a result in IoTDB's form: with expressions for a SELECT, with column names for other statements."""
+        """Return a result in IoTDB's form. A SELECT has expressions, any other statement has column names instead."""
         statement = self._statements.get(text).statement
         is_selected = isinstance(statement, ast.Select) and not statement.last
         first = 1 if result.is_timed else 0
@@ -214,7 +216,7 @@ def _shape(place: int, measurements: list[Any], types: list[Any], row: list[Any]
 
 
 def collect(result: Result, limit: int) -> pa.Table:
-    """Return all rows of a result. Raises HttpError, code 411 for more rows than `limit`, or 709 for too many bytes."""
+    """Return all rows of a result. Raises HttpError with code 411 (more rows than `limit`) or 709 (too many bytes)."""
     batches, rows, size = list[pa.RecordBatch](), 0, 0
     for batch in result.batches():
         batches.append(batch)

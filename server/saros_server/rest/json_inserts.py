@@ -1,6 +1,6 @@
-"""Convert JSON inserts to columns.
+"""Convert inserts in JSON to columns.
 
-The inserts are by column (insertTablet) or by row (insertRecords). Pure: any thread.
+The JSON has the values by column (insertTablet) or by row (insertRecords). Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray, TimeUnit
 
-#: Arrow's errors for values of a wrong type.
+#: The errors that Arrow raises for values of the wrong type.
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The columns of an insert: measurements and the names of their types."""
+    """The columns of an insert: their measurements, and the names of their types."""
 
     measurements: tuple[str, ...]
     types: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Rows(msgspec.Struct):
 
 
 def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], columns: list[Any]) -> InsertRequest:
-    """Return the insert of columns. Raises HttpError 400, UserMistake."""
+    """Return an insert of these columns. Raises HttpError 400, UserMistake."""
     names = measurements_of(shape.measurements)
     made = {
         name: _column(name, type_, values, len(times))
@@ -52,9 +52,9 @@ def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], co
 def records(
     devices: list[str], aligned: bool | None, shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[list[InsertRequest]]:
-    """Return rounds of inserts for rows.
+    """Return the inserts for these rows, in rounds that must be executed one after the other.
 
-    The inserts in a round have different devices, and the rows of a device keep their order.
+    Each insert in a round has a different device, so the rows of each device keep their order.
 
     Raises HttpError 400, UserMistake.
     """
@@ -73,7 +73,7 @@ def records(
 def _grouped(
     devices: list[str], shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[tuple[str, Shape, _Rows]]:
-    """Group consecutive rows of a device that have the same shape."""
+    """Group the consecutive rows of each device that have the same columns."""
     groups: list[tuple[str, Shape, _Rows]] = []
     last: dict[str, int] = {}
     for device, shape, time, row in zip(devices, shapes, times, rows, strict=True):
@@ -109,16 +109,16 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
         array = _array(type_, values)
     except _UNFIT as error:
         raise UserMistake(f"{name}: a value does not fit {type_.name}: {error}", code=2008) from error
-    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # Times are integers, so the unit has no effect.
+    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # The times are integers, so the unit has no effect.
     return Column(type_, column.values, column.valid)
 
 
 def _plain(dtype: np.dtype[Any], values: list[Any]) -> NumericArray | None:
-    """Convert values if all have the Python type that JSON gives to values of `dtype`.
+    """Convert the values to NumPy, if each has the Python type that a JSON reader gives to values of `dtype`.
 
-    This is several times as fast as Arrow.
+    This is several times as fast as a conversion with Arrow.
 
-    Returns None for other values, nulls among them, and for numbers out of range. Raises OverflowError.
+    Returns None if a value is null or has another type, or if a number is out of range. Raises OverflowError.
     """
     kinds = set(map(type, values))
     if kinds == {bool}:
@@ -140,13 +140,14 @@ def _array(type_: DataType, values: list[Any]) -> pa.Array:
         return _bytes(values)
     if type_ is DataType.BOOLEAN or type_.is_text:
         return pa.array(values, arrow_type(type_, pa.int64()))
-    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # given a type, Arrow would truncate digits
+    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # with a type, Arrow would truncate digits
 
 
 def _numbers(found: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Cast numbers.
 
-    Casts to integers must be exact; casts to floating point may round. Raises an error for numbers out of range.
+    A cast to integers must be exact, while a cast to floating point may round. Raises an error for numbers out of
+    range.
     """
     if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type) or pa.types.is_null(found.type)):
         raise ValueError(f"{found.type} instead of numbers")
@@ -159,7 +160,7 @@ def _numbers(found: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _days(name: str, values: list[Any]) -> Column:
-    """Convert dates, which are texts (yyyy-MM-dd) or numbers (yyyymmdd)."""
+    """Convert dates, which are either texts (yyyy-MM-dd) or numbers (yyyymmdd)."""
     if any(isinstance(value, str) for value in values):
         return column_from_arrow(pa.array(values, pa.string()).cast(pa.date32()), TimeUnit.MILLISECOND, name)
     found = column_from_arrow(pa.array(values, pa.int32()), TimeUnit.MILLISECOND, name)
@@ -169,7 +170,7 @@ def _days(name: str, values: list[Any]) -> Column:
 
 
 def _bytes(values: list[Any]) -> pa.Array:
-    """Convert blobs, which are texts of hex digits, with or without 0x."""
+    """Convert blobs, each of which is a text of hex digits, with or without 0x before them."""
     return pa.array([None if value is None else _from_hex(value) for value in values], pa.binary())
 
 

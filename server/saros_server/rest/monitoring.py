@@ -1,7 +1,7 @@
-"""Routes for operators of a node: its slow statements, and the end of its audit trail.
+"""Routes for the operators of a node: its last slow statements, and the newest lines of its audit trail.
 
-GET /statements/slow                 this node's last slow statements, newest first: the user's, or with MAINTAIN all
-GET /audit?user=U&event=E&limit=N    the newest lines of this node's audit trail, newest first: for administrators
+GET /statements/slow                 the last slow statements of the user, or with MAINTAIN of all users, newest first
+GET /audit?user=U&event=E&limit=N    the newest lines of the audit trail, newest first; only for administrators
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _INFO = {
 
 
 def route(routes: Sequence[Route]) -> Route:
-    """Return the route of the document that describes `routes` and itself."""
+    """Return the route for the document. The document describes `routes` and this route."""
     description = Description("This document.", "description", response={JSON: {"type": "object"}})
 
     def answer(_: HttpRequest, __: HttpSession) -> Response:
@@ -75,7 +75,7 @@ def _operation(described: Route) -> dict[str, Any]:
 
 
 def _success(about: Description) -> dict[str, Any]:
-    """Return the responses of a successful request: 204 if the route has no response body."""
+    """Return the description of a successful response, which has status 204 if the route has no response body."""
     if not about.response:
         return {"204": {"description": "Done."}}
     return {"200": {"description": "The result.", "content": _content(about.response)}}

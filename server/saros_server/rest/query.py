@@ -1,10 +1,11 @@
-"""Statements over HTTP: `GET /query?sql=...` and `POST /query`, with the result in a format of the client's choice.
+"""Statements over HTTP: `GET /query?sql=...` and `POST /query`. The client chooses the format of the result.
 
     /query           the format that the Accept header prefers; CSV by default
     /query.arrow     and .csv, .json, .parquet
 
-GET can only read. With POST, the statement may be a parameter, a text, a form, or JSON that also has values for its
-`?`. Results are streamed: each batch is read from the engine only when the client is ready to receive it.
+With GET, a statement can only read. With POST, the statement may be a parameter of the URL, or the body may be the
+statement, a form, or JSON, which can also have values for the `?` in the statement. Results are streamed: each batch is
+read from the engine only when the client is ready to receive it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _routes(path: str, choose: Callable[[HttpRequest], Format], formats: list[Fo
 
 
 def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Response:
-    if request.method == "HEAD":  # The length of the result is unknown; without chunks, a length of 0 would be sent.
+    if request.method == "HEAD":  # The length of the result is unknown. A body without chunks would have the length 0.
         return Response(Chunks(iter(()), lambda: None), content_type=format_.content_type)
     try:
         head, result = execute(session, statement_of(request))
@@ -87,7 +88,7 @@ def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Respons
 
 
 def _written(head: ResultHead) -> Response:
-    """Return the response of a statement without rows."""
+    """Return the response for a statement that returns no rows."""
     return json_response({"code": 200, "message": "SUCCESS_STATUS", "count": head.update_count})
 
 
@@ -109,7 +110,7 @@ def statement_of(request: HttpRequest) -> Statement:
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
-    """Return the fields in the body of a POST."""
+    """Return the fields that the body of a POST request contains."""
     body = request.body()
     if not body:
         return {}
@@ -121,7 +122,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise HttpError(400, f"the body is not UTF-8: {error}") from error
     if content_type == "application/x-www-form-urlencoded":
-        is_form = text.partition("=")[0] in _PARAMETERS  # This is the content type that curl sends by default.
+        is_form = text.partition("=")[0] in _PARAMETERS  # curl sends this content type by default
         return cast("dict[str, Any]", dict(QueryParams(text))) if is_form else {"sql": text}
     return {"sql": text}
 

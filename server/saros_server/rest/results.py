@@ -1,6 +1,6 @@
-"""Read results of statements as Arrow messages, as batches, or as JSON columns.
+"""Read the result of a statement as Arrow messages, as batches, or as columns for JSON.
 
-A result is used by one thread at a time.
+Only one thread at a time may use a result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_server.api.executions import ResultHead, ResultStream, Statement
 from saros_server.http.session import HttpSession
 
 _SCHEMAS_CACHED = 256
-#: The bounds of the years 1 to 9999, in seconds since 1970. Many programs do not support other years.
+#: The first and the last second of the years 1 to 9999, since 1970. Many programs do not support other years.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -31,12 +31,12 @@ class Result(msgspec.Struct, frozen=True):
     head: ResultHead
     schema: pa.Schema
     messages: Iterator[Message]
-    #: The source of the rows that the first answer does not contain, or None if it contains all rows.
+    #: The stream of the rows that the first answer does not contain, or None if it contains all rows.
     stream: ResultStream | None
 
     @property
     def is_timed(self) -> bool:
-        """True if the first column is Time."""
+        """True if the first column has the times of the rows."""
         return bool(len(self.schema)) and self.schema.field(0).name == "Time" and not self.schema.field(0).nullable
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -50,7 +50,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def execute(session: HttpSession, statement: Statement) -> tuple[ResultHead, Result | None]:
-    """Execute a statement; the result is None if it has no rows. Raises the errors of the statement."""
+    """Execute a statement. Its result is None if it returns no rows. Raises the errors of the statement."""
     answer = session.call(operations.EXECUTE, statement)
     if not answer.head.schema:
         return answer.head, None
@@ -65,7 +65,7 @@ def _schema(encoded: bytes) -> pa.Schema:
 
 
 def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column for `json_response`: integers for times, ISO 8601 for dates, 0x and hex digits for blobs."""
+    """Return a column for `json_response`. Times become integers, dates ISO 8601 texts, blobs 0x and hex digits."""
     type_ = array.type
     if pa.types.is_timestamp(type_):
         array = array.cast(pa.int64())
@@ -79,7 +79,7 @@ def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def iso_times(array: pa.Array) -> pa.Array:
-    """Return timestamps as ISO 8601 texts in UTC, or as integers if any is outside the years 1 to 9999."""
+    """Return the timestamps as ISO 8601 texts in UTC, or all as integers if any is not in the years 1 to 9999."""
     unit = array.type.unit
     ticks = array.cast(pa.int64())
     bounds = pc.min_max(ticks).as_py()

@@ -19,7 +19,7 @@ def array(items: Schema) -> Schema:
 
 
 def nullable_array(items: Schema) -> Schema:
-    """Return the schema of an array or null."""
+    """Return the schema of a value that is an array or null."""
     return {"type": ["array", "null"], "items": items}
 
 
@@ -28,13 +28,13 @@ def record(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> 
     return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-#: IoTDB's answer without a result. It describes the response to a write, and that of an error. An error, too, has HTTP
-#: status 200.
+#: The schema of IoTDB's answer without a result, which is the response to a write or to an error. The HTTP status is
+#: 200 for most errors, too.
 STATUS: Schema = record({"code": INTEGER, "message": {"type": ["string", "null"]}})
 
 
 def result(column_names: str, data_types: str) -> Schema:
-    """Return the schema of a columnar result or an error, with the field names of a version."""
+    """Return the schema of a response with columns or with an error. The arguments are names of its fields."""
     texts = nullable_array(TEXT)
     columns = {"expressions": texts, column_names: texts, data_types: texts, "timestamps": nullable_array(INTEGER)}
     return record({**STATUS["properties"], **columns, "values": array(array(ANYTHING))})

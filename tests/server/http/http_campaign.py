@@ -1,10 +1,10 @@
-"""Mutated requests on every route of a server process, while other clients must be served.
+"""Send mutated requests to every route of a server process, which must serve other clients meanwhile.
 
     /openapi.json --> routes --seed--> a valid request --> mutated: method, path, query, headers, body, framing, cut
                   --> sent on a separate connection; the response is read to its end
 
-Requests are made from the descriptions of the routes, so a new route is included automatically. Each of these is a
-violation: a response has status 500; a connection stays open without a response; the server ends, or logs an internal
+The requests are derived from the descriptions of the routes, so a new route is included automatically. Each of these is
+a violation: a response has status 500; a connection stays open without a response; the server ends, or logs an internal
 error; its memory grows; another client is not served, or does not read the points that it wrote. The seed alone
 determines a request.
 """
@@ -35,8 +35,8 @@ from waiting import PATIENCE_S
 
 #: The number of requests between two checks of the server.
 _LOOK_EVERY = 50
-#: Seconds without a response after which the client shuts down its side of the connection, to end an incomplete
-#: request.
+#: If there is no response for this number of seconds, the client shuts down its side of the connection, which ends a
+#: request that is incomplete.
 _HALF_SECONDS = 0.3
 _RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _CONTINUE = 100
@@ -49,7 +49,7 @@ _STATEMENTS = (
     "insert into root.m.d(time, a, b) values (1, 2, 'x')",
     "explain select a from root.m.d",
 )
-#: Values of the fields in the routes' descriptions, by name in lower case without underscores.
+#: Values for the fields in the routes' descriptions. The keys are names in lower case without underscores.
 _VALUES: Mapping[str, Any] = {
     "timestamps": [1, 2],
     "measurements": ["a", "b"],
@@ -85,7 +85,7 @@ class Target:
     method: str
     path: str
     parameters: Sequence[str]
-    #: Schemas of bodies by content type.
+    #: The schemas of bodies, by content type.
     bodies: Mapping[str, Mapping[str, Any]]
 
 
@@ -105,7 +105,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """The values of the Authorization header that have valid credentials."""
+    """The valid values of the Authorization header."""
 
     valid: Sequence[str]
 
@@ -126,7 +126,7 @@ def targets(document: Mapping[str, Any]) -> list[Target]:
 
 
 def valid_request(chance: random.Random, target: Target, identities: Identities) -> Request:
-    """Return a request according to the description of a route."""
+    """Return a valid request, made from the description of a route."""
     query = [(name, str(_value_of(chance, name, {"type": "string"}))) for name in target.parameters]
     request = Request(target.method, target.path, query, b"", [("Authorization", chance.choice(identities.valid))])
     if target.bodies:
@@ -245,7 +245,7 @@ MUTATIONS: Sequence[Callable[[random.Random, Request], None]] = (
 
 
 def encoded(chance: random.Random, request: Request) -> bytes:
-    """Return the bytes of a request; its framing may be wrong, and it may end early."""
+    """Return the bytes of a request. Its framing may be wrong, and it may be cut off."""
     pairs = "&".join(f"{quote_plus(name)}={quote_plus(value, errors='replace')}" for name, value in request.query)
     path = quote(request.path, safe="/%.'\"<>\\$", errors="replace")
     names = {name.lower() for name, _ in request.headers}
@@ -272,7 +272,7 @@ def encoded(chance: random.Random, request: Request) -> bytes:
 
 
 def _chunks(chance: random.Random, body: bytes) -> bytes:
-    """Return a body in chunks, of which some may have a wrong size."""
+    """Return a body in chunks, some of which may declare a wrong size."""
     parts, at = list[bytes](), 0
     while at < len(body):
         part = body[at : at + chance.randint(1, 4_000)]
@@ -337,7 +337,7 @@ def _send(client: socket.socket, data: bytes) -> None:
 
 
 class OtherClient:
-    """An HTTP client that continuously writes points and queries their number."""
+    """An HTTP client that, again and again, writes points and queries how many there are."""
 
     def __init__(self, url: str) -> None:
         self._client = httpx.Client(base_url=url, auth=("root", ROOT), timeout=PATIENCE_S)
@@ -374,7 +374,7 @@ class OtherClient:
 
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[AttackedServer, httpx.Client, OtherClient]]:
-    """Run a server with HTTP and an `OtherClient`; yield both, and a client that is logged in as ann."""
+    """Run a server with HTTP and an `OtherClient`. Yield both of them, and a client that is logged in as ann."""
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     with (
@@ -386,7 +386,7 @@ def attacked(folder: Path) -> Iterator[tuple[AttackedServer, httpx.Client, Other
 
 
 def campaign(folder: Path, seeds: Iterable[int]) -> tuple[Counter[str], list[str]]:
-    """Send a request for each seed; return figures, and violations."""
+    """Send a request for each seed. Return figures about the campaign, and the violations."""
     figures: Counter[str] = Counter()
     memory: list[int] = []
     with attacked(folder) as (server, ann, other):

@@ -40,7 +40,7 @@ VALUES: list[Any] = [
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each container of a JSON value with each of its keys."""
+    """Yield a pair of container and key for every place in a JSON value."""
     keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key
@@ -48,7 +48,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutated_json(randomness: random.Random, body: Any) -> Any:
-    """Return a body in which one to three values are exchanged, or left out."""
+    """Return a body in which one to three values are replaced or missing."""
     found = copy.deepcopy(body)
     for _ in range(randomness.randint(1, 3)):
         container, key = randomness.choice(list(places(found)) or [(None, None)])

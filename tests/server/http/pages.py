@@ -1,4 +1,4 @@
-"""The examples of a documentation page that need an HTTP server."""
+"""Read and run those examples of a documentation page that need an HTTP server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def page(name: str) -> str:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Return each command of the page that calls the server, with the output that the page shows."""
+    """Return each command of the page that calls the server, together with the output that the page shows below it."""
     found: list[tuple[list[str], list[str]]] = []
     for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
         words = line.removeprefix("    ").removeprefix("  ")
@@ -43,5 +43,5 @@ def run(command: str, node: HttpNode, folder: Path) -> str:
 
 
 def pieces(text: str, language: str) -> list[str]:
-    """Return the page's code blocks in a language."""
+    """Return those code blocks of the page that are in the given language."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)

@@ -26,7 +26,7 @@ from saros_server.http.session import HttpSession
 from saros_server.rest.iotdb_rest import failure
 from saros_server.server import http_routes
 
-#: All routes of a server, except those that a node creates itself.
+#: All routes of a server except those that the node adds itself.
 ROUTES = [
     *http_routes([]),
     *query.routes(),
@@ -34,7 +34,8 @@ ROUTES = [
     Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response()),
 ]
 PUBLIC = {("GET", "/ping"), ("GET", "/openapi.json"), ("GET", "/health"), ("GET", "/ready")}
-#: Public routes without requests in the matrix. Each of these routes was reviewed; a new public route fails a test.
+#: The public routes for which the matrix has no requests. Each of them was reviewed. A new public route makes a test
+#: fail.
 OPEN = {
     *(("GET", path) for path in ("/", "/console", "/console/", "/console/session", "/health", "/ready")),
     *(("GET", f"/console/{name}") for name in ("index.html", "console.js", "console.css", "icon.svg")),

@@ -1,4 +1,4 @@
-"""Bodies that arrive slowly, on a loop whose clock the tests turn."""
+"""Bodies that arrive slowly. The tests set the clock of the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMITS = HttpLimits(body_s=10.0, body_rate=100, body_bytes=5_000, bodies_bytes=6
 
 
 class TurnedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time passes only when a test says so."""
+    """An event loop whose clock advances only when a test advances it."""
 
     now_s = 0.0
 
@@ -23,7 +23,7 @@ class TurnedLoop(asyncio.SelectorEventLoop):
         return self.now_s
 
     async def pass_s(self, seconds: float) -> None:
-        """Let time pass, and run what is due."""
+        """Advance the clock, and run everything that is due by then."""
         self.now_s += seconds
         for _ in range(5):
             await asyncio.sleep(0)
@@ -43,7 +43,7 @@ async def whole(body: IncomingBody, memory: BodyMemory) -> bytes:
 
 
 def outcome(loop: TurnedLoop, arrive: Callable[[IncomingBody], Awaitable[None]]) -> bytes | int:
-    """Return the body that is read while it arrives, or the HTTP status of the error."""
+    """Return the body, which is read while it arrives, or the HTTP status of the error if it is refused."""
     memory = BodyMemory()
 
     async def run() -> bytes:

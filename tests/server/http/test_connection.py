@@ -43,7 +43,8 @@ def _stream(_: HttpRequest, __: HttpSession) -> Response:
     return Response(Chunks(_endless(), CLOSED.set))
 
 
-#: The chunks of a body, which have one or several buffers: empty, small, and larger than a single write.
+#: The chunks of a body. A chunk has one or several buffers, and each buffer is empty, small, or larger than a single
+#: write.
 CHUNKS: list[Chunk] = [
     b"first",
     b"",
@@ -72,7 +73,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 
 def exchange(node: HttpNode, sent: bytes) -> bytes:
-    """Send bytes, and return everything received until the connection is closed."""
+    """Send bytes, and return all bytes received until the server closes the connection."""
     with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
         client.sendall(sent)
         received = b""

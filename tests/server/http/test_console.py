@@ -46,7 +46,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 
 class Browser:
-    """A client with cookies, as a page of the console uses it."""
+    """An HTTP client that keeps cookies and sends the requests of a page of the console."""
 
     def __init__(self, url: str) -> None:
         self.client = httpx.Client(base_url=url, timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Programs in Go that use the service: a generated client, and the data types of Grafana's plugins.
+"""Run Go programs that use the service, one with a generated client, one with the data types of Grafana's plugins.
 
 The tests are skipped if Go, Java, Maven or modules are absent; `go mod download` in `go_clients/grafana` fetches the
 modules.
@@ -41,7 +41,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 @pytest.fixture(scope="module")
 def data_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The compiled program that reads a service as Grafana's data source does."""
+    """The path of a compiled program that reads from a service in the same way as Grafana's data source."""
     try:
         return artefacts.go_program(PROGRAMS / "grafana", tmp_path_factory.mktemp("programs") / "grafana")
     except artefacts.Unavailable as error:

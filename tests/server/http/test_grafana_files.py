@@ -1,4 +1,4 @@
-"""The provisioning files of Grafana can be read, name metrics that exist, and contain queries that run."""
+"""Grafana's provisioning files can be read. The metrics that they name exist, and the queries in them run."""
 
 from __future__ import annotations
 

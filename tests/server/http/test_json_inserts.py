@@ -20,7 +20,7 @@ LISTS = st.one_of(*(st.lists(values, min_size=1, max_size=9) for values in (INTE
 
 
 def column(type_: DataType, values: list[Any]) -> Column | str:
-    """Return the column to store, or the beginning of the error's message."""
+    """Return the column that would be stored, or the beginning of the error message."""
     shape = Shape(("s",), (type_.name,))
     try:
         return tablet("root.d", None, shape, list(range(len(values))), [values]).columns["s"]

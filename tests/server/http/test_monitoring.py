@@ -1,4 +1,4 @@
-"""Slow statements and the end of the audit trail over HTTP, and the users that may see them."""
+"""Slow statements and the end of the audit trail over HTTP, and which users may see them."""
 
 from __future__ import annotations
 

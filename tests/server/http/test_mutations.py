@@ -1,4 +1,4 @@
-"""Damaged requests: each is answered without an internal error, and the service continues."""
+"""Damaged requests: each gets an answer that is not an internal error, and the service continues to run."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_a_client_that_goes_away_ends_the_query(node: HttpNode) -> None:
 def test_head_runs_nothing(node: HttpNode) -> None:
     answer = node.client.head("/query.parquet", params={"sql": "selec"})
     assert (200, "application/vnd.apache.parquet") == (answer.status_code, answer.headers["content-type"])
-    assert "content-length" not in answer.headers  # programs would take a length of 0 for an empty file
+    assert "content-length" not in answer.headers  # programs would take a length of 0 to mean that the file is empty
 
 
 def test_times_outside_the_calendar_are_integers(node: HttpNode) -> None:

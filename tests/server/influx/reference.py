@@ -1,4 +1,4 @@
-"""A slow, simple reader of InfluxDB's line protocol: a point, or None, for each line."""
+"""A simple, slow reader of InfluxDB's line protocol. It returns a point for each line, or None if the line is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wrong(Exception):
 
 
 def read(body: str) -> list[Point | None]:
-    """Return the point of each line, or None for a wrong line."""
+    """Return the point that each line has, or None if the line is wrong."""
     points: list[Point | None] = []
     text = body + "\n"
     while text:
@@ -42,7 +42,7 @@ def read(body: str) -> list[Point | None]:
 
 
 def _logical_line(text: str) -> tuple[str, str]:
-    """Return the first line, and the rest. A newline in a quoted field value does not end the line."""
+    """Return the first line, and the text after it. A newline in a quoted field value does not end the line."""
     at, in_fields, quoted = 0, False, False
     while at < len(text):
         one, two = text[at], text[at : at + 2]
@@ -77,7 +77,7 @@ def _point(line: str) -> Point:
         pairs.append((_plain(name), _plain(value[1:])))
     if len(dict(pairs)) < len(pairs):
         raise Wrong
-    #: A field that occurs twice with the same type has the last value.
+    #: If a field occurs twice with the same type, it has the last of its values.
     fields: dict[tuple[str, type], Value] = {}
     rest = rest.lstrip(" ")
     while True:
@@ -95,7 +95,7 @@ def _point(line: str) -> Point:
 
 
 def _until(text: str, delimiter: str) -> tuple[str, str]:
-    """Return the text up to an unescaped delimiter, and the rest from there."""
+    """Return the text before the first unescaped delimiter, and the text from this delimiter on."""
     at = 0
     while at < len(text) and text[at] != delimiter:
         at += 2 if text[at : at + 2] in ("\\ ", "\\,", "\\=") else 1

@@ -36,7 +36,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 
 def rows(node: HttpNode, statement: str) -> list[dict[str, Any]]:
-    """Return the rows of a query, without nulls."""
+    """Return the rows of a query, with the nulls removed from each row."""
     answer = node.client.get("/query.json", params={"sql": statement})
     assert 200 == answer.status_code, answer.text
     found = [json.loads(line) for line in answer.text.splitlines()]
@@ -162,7 +162,7 @@ def test_gzip_and_errors_of_the_whole_request(node: HttpNode) -> None:
 
 
 class StaleLines(SessionLines):
-    """A session whose first look-up finds no tag keys, as on a lagging node."""
+    """A session whose first look-up finds no tag keys, as would happen on a node whose data is behind."""
 
     looked = False
 

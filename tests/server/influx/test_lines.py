@@ -1,4 +1,4 @@
-"""Lines are parsed into columns of devices; the points equal those that a slow reader finds."""
+"""Lines are parsed into columns of devices. The columns have the same points that a slow, simple reader finds."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ NUMBERS = st.one_of(
     st.from_regex(r"[+-]?[0-9]{0,22}\.?[0-9]{1,22}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
 )
 
-#: Device, time, measurement, value with its type.
+#: A point: its device, its time, its measurement, and its value with the type.
 Cell = tuple[str, int, str, type, object]
 
 
 def device_of(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
-    """Return a text that is used as the path of a series, and is different for each series."""
+    """Return the path of the series, which is a text that is different for each series."""
     return repr((measurement, sorted(tags)))
 
 
 def read(body: bytes) -> tuple[list[ColumnBatch], list[Chunk]]:
-    """Return the inserts of a body."""
+    """Return the inserts into which a body is parsed."""
     inserts, found = list[ColumnBatch](), list(chunks(body))
     for chunk in found:
         inserts += chunk.batches([s and device_of(s.measurement, s.tags) for s in chunk.series], SCALE)
@@ -107,7 +107,7 @@ def values_of(column: Column) -> list[object]:
 
 
 def expected_cells(points: Sequence[reference.Point | None]) -> list[Cell]:
-    """Return the points that the slow reader finds."""
+    """Return the points that the slow reader finds in a body."""
     found: list[Cell] = []
     for point in points:
         if point is not None:

@@ -27,7 +27,7 @@ Selector = tuple[str, str, str]
 
 
 def series(labels: Mapping[str, str], samples: Samples) -> TimeSeries:
-    """Return a series; samples are times in ms and values."""
+    """Return a series. Each sample is a pair of a time in ms and a value."""
     return TimeSeries(
         labels=[Label(name=name, value=value) for name, value in labels.items()],
         samples=[Sample(timestamp=time, value=value) for time, value in samples],
@@ -50,7 +50,7 @@ def write(client: httpx.Client, *found: TimeSeries, **options: object) -> httpx.
 
 
 def query(*selectors: Selector, start: int = FIRST, end: int = LAST) -> Query:
-    """Return a query with matchers, each given as (name, operator, value)."""
+    """Return a query. Each of its matchers is given as (name, operator, value)."""
     matchers = [LabelMatcher(name=name, type=TYPES[operator], value=value) for name, operator, value in selectors]
     return Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=matchers)
 
@@ -73,7 +73,7 @@ def result(answer: httpx.Response) -> ReadResponse:
 def read(
     client: httpx.Client, *selectors: Selector, start: int = FIRST, end: int = LAST
 ) -> dict[str, list[tuple[int, float]]]:
-    """Return the samples of each series that the matchers select; the keys are the series' labels as text."""
+    """Return the samples of each series that the matchers select. The keys are the labels of the series, as a text."""
     (found,) = result(ask(client, [query(*selectors, start=start, end=end)])).results
     return {
         ",".join(f"{label.name}={label.value}" for label in one.labels): [

@@ -31,7 +31,7 @@ from saros_server.prometheus import remote_read, remote_write
 from saros_storage.base.clock import SystemClock
 from saros_wire.generated.prometheus_pb2 import Label, LabelMatcher, ReadRequest, TimeSeries, WriteRequest
 
-#: The marker that ends a series, and the NaN that Prometheus calls normal.
+#: The NaN with which Prometheus marks the end of a series, and the NaN that it uses as a value.
 STALE, NORMAL_NAN = (
     struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF0000000000002, 0x7FF8000000000001)
 )
@@ -322,7 +322,7 @@ def test_bodies_that_are_no_requests(node: HttpNode, monkeypatch: pytest.MonkeyP
 def test_a_large_length_is_refused_before_it_is_decompressed(node: HttpNode) -> None:
     for body, status in ((b"\xff\xff\xff\xff\x0f" + bytes(99), 413), (b"\xff\xff\xff\x0f" + bytes(99), 400)):
         assert status == node.client.post("/api/v1/write", content=body, headers=HEADERS).status_code
-    blanks = packed(b" " * 20_000 + b"show current_user")  # as small as Snappy permits, and valid
+    blanks = packed(b" " * 20_000 + b"show current_user")  # a valid block, as small as Snappy permits
     answer = node.client.post("/query", content=blanks, headers={"content-encoding": "snappy"})
     assert (200, True) == (answer.status_code, len(blanks) < 1_000)
 

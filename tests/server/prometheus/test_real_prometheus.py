@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(PROMETHEUS is None, reason="there is no prometheus"),
 ]
-#: Queries whose results must be the same over remote read and over Prometheus' storage.
+#: Queries that must give the same results over remote read and over Prometheus' own storage.
 EXPRESSIONS = [
     "up",
     "prometheus_tsdb_head_samples_appended_total",
@@ -39,7 +39,7 @@ EXPRESSIONS = [
 
 
 class Prometheus:
-    """A process of Prometheus with an empty storage."""
+    """A Prometheus process whose storage is empty at first."""
 
     def __init__(self, folder: Path, configuration: str) -> None:
         folder.mkdir()
@@ -119,7 +119,7 @@ remote_write: [{{url: "{node.url}/api/v1/write", {login}, queue_config: {{batch_
 
 
 def times_of_up(node: HttpNode) -> list[int]:
-    """Return the times, in ms, of the self-scrapes that are in Saros."""
+    """Return the times, in ms, at which Prometheus scraped itself, as far as they are in Saros."""
     answer = node.client.post("/rest/v2/query", json={"sql": "select value from root.prometheus.up.*"})
     return answer.json()["timestamps"] or []
 

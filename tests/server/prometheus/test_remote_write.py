@@ -1,4 +1,4 @@
-"""The status of a write depends on the outcomes of its series: the status asks for a retry only if a retry can help."""
+"""The status of a write depends on the outcomes of its series. It asks for a retry only if a retry can help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths of Prometheus' series: each set of labels has its own path, from which the labels can be read again."""
+"""The paths of Prometheus' series: each set of labels has a different path, and can be read back from this path."""
 
 from __future__ import annotations
 

@@ -21,15 +21,15 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "saros", "stock-clients")
-#: Packages that `apache-iotdb` needs in addition to those of this environment.
+#: Packages that `apache-iotdb` needs and that this environment does not have.
 _PACKAGES = ("tzlocal>=5", "sqlalchemy-utils>=0.42")
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-#: Java classes that moved between 1.3 and 2.0: their old names.
+#: The old names of those Java classes that were moved between 1.3 and 2.0.
 _OLD_NAMES = {
     "org.apache.tsfile.enums.": "org.apache.iotdb.tsfile.file.metadata.enums.",
     "org.apache.tsfile.": "org.apache.iotdb.tsfile.",
 }
-#: The only version whose CLI, including its export and import tools, is on Maven Central.
+#: The only version of which Maven Central has the CLI, with its export and import tools.
 CLI_VERSION = "2.0.1-beta"
 #: The programs of this folder.
 PROGRAMS = tuple(sorted(_HERE.glob("*.java")))
@@ -37,16 +37,16 @@ _GENERATOR = "openapi-generator-cli", "7.23.0"
 _COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _SECONDS = 45
 _ANYTHING = ""
-#: The reasons why artefacts are unavailable, kept so that this process does not try to fetch them again.
+#: The reason why each unavailable artefact is unavailable. This process does not try to fetch it again.
 _failures: dict[str, str] = {}
 
 
 class Unavailable(Exception):
-    """A client is not available on this machine."""
+    """A client cannot be made available on this machine."""
 
 
 def python_packages(version: str) -> Path:
-    """Return the folder with a version of `apache-iotdb` and its dependencies."""
+    """Return the folder that contains a version of `apache-iotdb` and its dependencies."""
     packages = f"apache-iotdb=={version}", *_PACKAGES
     folder = _CACHE / f"python-{sys.version_info.major}.{sys.version_info.minor}-{_digest(*packages)}"
     if not folder.exists():
@@ -58,7 +58,7 @@ def python_packages(version: str) -> Path:
 
 
 def java_classes(version: str, programs: Sequence[Path] = PROGRAMS) -> str:
-    """Return a class path with the jars of a version, and these programs compiled."""
+    """Compile the programs, and return a class path with them and with the jars of a version."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"there is no {tool}")
@@ -105,7 +105,7 @@ def _generator() -> Path:
 
 
 def go_program(folder: Path, to: Path) -> Path:
-    """Build the Go program in a folder; nothing is downloaded."""
+    """Build the Go program whose sources are in a folder. Nothing is downloaded for this."""
     if shutil.which("go") is None:
         raise Unavailable("there is no go")
     environment = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly"}
@@ -132,7 +132,7 @@ def _as_of(version: str, source: str) -> str:
 
 
 def _empty(folder: Path) -> Path:
-    """Return an empty folder, which the caller renames to `folder` when it is complete."""
+    """Return a new, empty folder. The caller must fill it and then rename it to `folder`."""
     part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _run(command: Sequence[str], what: str, **options: Any) -> None:
-    """Run a command that fetches or makes something. Raises Unavailable; after a time-out, for any later command."""
+    """Run a command that fetches or makes something. Raises Unavailable if it fails, or if one has timed out before."""
     for failed in (what, _ANYTHING):
         if failed in _failures:
             raise Unavailable(_failures[failed])

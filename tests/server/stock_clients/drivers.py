@@ -1,4 +1,4 @@
-"""Programs that use IoTDB's clients. Each line of their output must be the same on IoTDB and on Saros.
+"""Programs that use IoTDB's clients. On IoTDB and on Saros, each line of their output must be the same.
 
     python        stock.py of ../shared/iotdb: Session, SessionPool, DB-API, SQLAlchemy
     jdbc, pool    Stock.java of ../shared/iotdb: JDBC, SessionPool
@@ -33,7 +33,8 @@ _JAVA = (
     *("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"),
 )
 _SECONDS = 120.0
-#: Parts that differ from run to run: lines of logs; addresses of objects, durations, and the server's port.
+#: Patterns for the parts of the output that differ from run to run: first for lines of logs, then for addresses of
+#: objects, durations, and the server's port.
 _LOG_LINE = re.compile(r"SLF4J|.* \[main\] ")
 _VARYING = (
     (re.compile(r"(IoTDBConnection)@\w+"), r"\1"),
@@ -95,7 +96,7 @@ def cli(port: int, _: Path) -> list[str]:
 
 
 def tools(port: int, folder: Path) -> list[str]:
-    """Export a database to the folder and import it again; the server must be allowed to load files from the folder."""
+    """Export a database to the folder and import it again. The server must be allowed to load files from the folder."""
     lines = list[str]()
 
     def run(program: str, *words: str) -> None:
@@ -147,7 +148,7 @@ def _statements() -> str:
 def _values(lines: Sequence[str]) -> list[str]:
     """Return the lines without the rows that depend on the server."""
     kept = list[str]()
-    last_kept = -1  # the index of the last line to keep of this statement
+    last_kept = -1  # the index of the last line of this statement that is kept
     for at, line in enumerate(lines):
         if line.startswith("> "):
             last_kept = at + 1 if _ABOUT_THE_SERVER.match(line, 2) else len(lines)
@@ -175,7 +176,7 @@ def _shared(name: str) -> Path:
 
 
 def _printed(command: Sequence[str], said: str = "", **variables: str) -> list[str]:
-    """Run a program; return its output without the parts that differ from run to run."""
+    """Run a program. Return its output without the parts that differ from run to run."""
     options = {"capture_output": True, "text": True, "timeout": _SECONDS, "env": {**os.environ, **variables}}
     ran = subprocess.run(command, input=said, check=False, **options)  # type: ignore[call-overload]
     text = ran.stdout
@@ -185,7 +186,7 @@ def _printed(command: Sequence[str], said: str = "", **variables: str) -> list[s
 
 
 def main(port: int) -> None:
-    """Write the output of the programs on a server."""
+    """Run the programs on a server, and write their output to files."""
     for name, driver in DRIVERS.items():
         with tempfile.TemporaryDirectory() as folder:
             lines = driver(port, Path(folder))

@@ -34,7 +34,7 @@ LARGE = 400_000
 
 
 def values(number: int) -> list[Any]:
-    """Return values of row `number`, one of each type."""
+    """Return the values of row `number`, one for each type."""
     day = dt.date(2024, 1, 1 + number)
     return [number % 2 == 1, number, 2**40 + number, 0.5, number / 4, f"t{number}", number, day, b"\x00\xff", "s"]
 
@@ -83,7 +83,7 @@ def create(session: Session) -> None:
 
 
 def write(session: Session) -> None:
-    """Write row n of root.py.d with call n, and the rows of root.py.al with the aligned calls."""
+    """Write row n of root.py.d with the n-th call, and the rows of root.py.al with the calls for aligned devices."""
     some = [None if place % 2 else value for place, value in enumerate(values(2))]
     step("insert_record", lambda: session.insert_record("root.py.d", 1, NAMES, TYPES, values(1)))
     step("insert_record with nulls", lambda: session.insert_record("root.py.d", 2, NAMES, TYPES, some))
@@ -166,7 +166,7 @@ def fail(session: Session) -> None:
 
 
 def zones() -> None:
-    """Use two sessions at once, in different time zones."""
+    """Use two sessions at the same time, each in a different time zone."""
     first, second = opened("+08:00"), opened("UTC")
     step("get_time_zone", lambda: [first.get_time_zone(), second.get_time_zone()])
     step(

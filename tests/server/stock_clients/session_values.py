@@ -2,8 +2,8 @@
 
 usage: session_values.py PORT
 
-The output for a statement is the code of a refusal; or the columns with their types, the objects of each record, and
-the data frame's types and rows, as Python writes them. Rows without times are sorted.
+If a statement is refused, its output is the error code. Otherwise, it is the columns with their types, the objects of
+each record, and the types and rows of the data frame, all as Python writes them. Rows without times are sorted.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from iotdb.utils.SessionDataSet import SessionDataSet
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 
-#: The first words of the statements that have a result.
+#: The first words of the statements that return rows.
 _QUERIES = ("select", "show", "count", "list", "explain")
 _FETCH_ROWS = 10_000
 
 
 def answer(session: Session, statement: str) -> list[str]:
-    """Run a statement; return lines that describe its answer."""
+    """Run a statement, and return lines that describe its answer."""
     if not statement.startswith(_QUERIES):
         session.execute_non_query_statement(statement)
         return ["done"]
@@ -74,7 +74,7 @@ def main() -> None:
             print(*answer(session, statement), sep="\n", flush=True)
         except StatementExecutionException as error:
             print("refused", str(error).partition(":")[0], flush=True)
-        except Exception as error:  # noqa: BLE001 (the client fails over some answers)
+        except Exception as error:  # noqa: BLE001 (some answers make the client fail)
             print("failed", type(error).__name__, flush=True)
     session.close()
 

@@ -1,4 +1,4 @@
-"""A server in a separate process, for programs that use other people's clients."""
+"""A server in a separate process, for programs that use clients of other projects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from saros_server.process.server_file import serving
 
 @contextmanager
 def stock_server(folder: Path, *options: str, **variables: str) -> Iterator[int]:
-    """Run a server in `folder` with options and environment variables; yield the server's port.
+    """Run a server in `folder` with these options and environment variables. Yield its port.
 
     The server must log no error.
     """
