@@ -11,7 +11,7 @@ from saros_server.sources.destination import Destination, by_device
 from saros_server.sources.input_files import read_source
 from saros_server.sources.source_options import SourceError, SourceOptions
 
-#: A file as written by `influx query --raw`, and a file whose query used pivot().
+#: A file that `influx query --raw` has written, and a file written by a query that used pivot().
 PLAIN = """\
 #datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string,string,string
 #group,false,false,true,true,false,false,true,true,true
@@ -46,7 +46,7 @@ Points = dict[str, list[tuple[int, object]]]
 
 
 def read(tmp_path: Path, text: str, **options: object) -> tuple[Points, dict[str, str], list[tuple[int, str]]]:
-    """Return the points by series, the types of the series, and the bad rows."""
+    """Return the points of each series, the type of each series, and the bad rows."""
     file = tmp_path / "influx.csv"
     file.write_text(text)
     points: Points = {}

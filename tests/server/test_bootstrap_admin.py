@@ -1,4 +1,4 @@
-"""`saros cluster secure`: it creates an administrator for a cluster without users, or explains why it cannot."""
+"""The command `saros cluster secure` creates an administrator for a cluster without users, or explains why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def password(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return the folder of a cluster of two nodes that were never started."""
+    """Return the folder of a cluster whose two nodes have never been started."""
     make(str(tmp_path / "cluster"), 2, 2, base_port(), DISK)
     return tmp_path / "cluster"
 
@@ -53,7 +53,10 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
             with pytest.raises(saros.Error) as caught:
                 anybody.execute("select x from root.a.d").fetchall()
             assert 801 == caught.value.code
-        for user, wrong in (("", ""), ("ann", PASSWORD)):  # after a failed login, root would have to wait
+        for user, wrong in (
+            ("", ""),
+            ("ann", PASSWORD),
+        ):  # after a failed login, root would have to wait before the next one
             with pytest.raises(saros.OperationalError) as caught:
                 saros.connect(target, user=user, password=wrong)
             assert 801 == caught.value.code

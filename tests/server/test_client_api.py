@@ -1,4 +1,4 @@
-"""The operations of the client API: each has a policy, and runs only with the session that the policy requires."""
+"""The operations of the client API: each has a policy, and runs only in a session that satisfies this policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api(tmp_path: Path) -> Iterator[ClientApi]:
 
 
 def ask(api: ClientApi, operation: Operation[Any, Any], token: bytes, request: object, **more: Any) -> Any:
-    """Call an operation on a separate connection, which stays open."""
+    """Call an operation on a new connection, which is not closed afterwards."""
     return api.connect(HERE).call(operation, token, request, **more)
 
 
@@ -89,7 +89,7 @@ class StoppedClock(SystemClock):
     [
         (None, 0, None),
         (3_000, 0, 3_000),
-        (None, 2_000, 1_850),  # the error of the wait comes before the statement's time limit
+        (None, 2_000, 1_850),  # the wait fails before the time limit of the statement ends
         (None, 100, 75),
         (3_000, 2_000, 1_850),
         (1_000, 2_000, 1_000),
@@ -162,7 +162,9 @@ def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> Non
 
 
 def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
-    for _ in range(2):  # the first time with unknown statement shapes, then with known ones
+    for _ in range(
+        2
+    ):  # the first time, the shapes of the statements are unknown to the server's cache; then they are known
         inserts = [
             rows_of("root.a.d1", 1, 2),
             InsertRequest("root.a.d2", None, 0, [1, 2], {"x": [True, False, True]}),

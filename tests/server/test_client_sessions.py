@@ -1,4 +1,4 @@
-"""Client sessions: how they end, and how many there may be."""
+"""Client sessions: how they end, and how many of them may exist."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(connection: ApiConnection) -> bytes:
 
 
 def opened_alone(api: ClientApi) -> bytes:
-    """Open a session on a connection that then ends without closing the session."""
+    """Open a session on a connection, and end the connection without closing the session."""
     connection = api.connect(HERE)
     token = opened(connection)
     connection.close()
@@ -54,7 +54,7 @@ def use(connection: ApiConnection, token: bytes) -> None:
 
 
 def is_open(api: ClientApi, token: bytes) -> bool:
-    """Return whether a session exists, by using it on a connection that then ends."""
+    """Return whether a session exists. To find out, use it on a new connection, which ends afterwards."""
     connection = api.connect(HERE)
     try:
         use(connection, token)

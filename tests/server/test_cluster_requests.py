@@ -1,4 +1,4 @@
-"""Information about all nodes from any node: the contents of their disks, and their running queries."""
+"""Any node can give information about all nodes: about the contents of their disks, and about their running queries."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class FixedClock(SystemClock):
 
 
 def access(user: str) -> Access:
-    """Return the access of a user with the right to read, limited to seeing and ending own queries."""
+    """Return the access of a user who may read all data, but may see and end only the user's own queries."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 
 def show_queries(cluster: Nodes, user: str) -> list[tuple[object, ...]]:
-    """Return the queries that the first node shows a user."""
+    """Return the queries that the first node lists for a user."""
     result = cluster.node(0).engine.execute("show queries", SessionContext(access=access(user)))
     block = result.next_block()
     assert block is None or block.times is not None
@@ -67,7 +67,7 @@ def read_all(result: Result) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Yield three nodes that each have a replica of all data."""
+    """Yield three nodes, each of which has a replica of all data."""
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 3)
     for times in np.array_split(np.arange(POINTS), 20):
         nodes.node(0).engine.insert_columns("root.a.d", times, {"x": Column(DataType.DOUBLE, times.astype(np.float64))})
@@ -82,7 +82,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> None:
-    """On a busy machine, a node may at first count as silent."""
+    """On a busy machine, a node may at first be considered silent."""
 
     def partitions() -> list[tuple[object, ...]]:
         found = [(row[0], row[1], row[-1]) for row in cluster.run(number, "show partitions")]
@@ -217,7 +217,7 @@ def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:
 
 
 def test_all_nodes_are_asked_at_the_same_time() -> None:
-    """Each node answers only after all nodes have been asked."""
+    """No node answers before all nodes have been asked."""
     asked = Barrier(3, timeout=60)
 
     def ask(node: NodeId, name: str, question: bytes, seconds: float) -> bytes:

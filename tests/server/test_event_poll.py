@@ -77,7 +77,7 @@ def test_a_closed_socket_is_forgotten(poll: Poll) -> None:
     near.close()
     far.close()
     assert [] == poll.poll(0)
-    near, far = socket.socketpair()  # very likely with the same descriptors
+    near, far = socket.socketpair()  # the new pair very likely has the same descriptors
     with near, far:
         poll.register(near.fileno(), READABLE)
         far.send(b"a")

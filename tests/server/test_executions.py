@@ -45,7 +45,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the calls of clients by the name of the operation."""
+    """Count clients' calls of each operation, by the operation's name."""
     counted: Counter[str] = Counter()
     call = ApiConnection.call
 
@@ -190,7 +190,7 @@ def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, m
 def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There are as many open results as threads for other calls; a client that waited for a thread would lose rows."""
+    """There are as many open results as threads for other calls. A client that waited for a thread would lose rows."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.5)
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]

@@ -1,4 +1,4 @@
-"""The native protocol at a server: each call, streams with credits, client messages during a call, and garbage."""
+"""The native protocol at a server: each call, streams with credits, messages that arrive during a call, and garbage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientApi]:
     made = ClientApi(str(tmp_path_factory.mktemp("frames") / "data"), SystemClock())
     times, x = np.arange(ROWS), np.random.default_rng(1).random(ROWS)
     made._own.insert("root.a.d", times, {"x": x, "y": times, "z": times[::-1]}, aligned=None)
-    made._own.execute("flush", (), None)  # a file's rows are read in several blocks, which may wait for a client
+    made._own.execute("flush", (), None)  # rows in files are read block by block
     yield made
     made.close()
 
@@ -229,7 +229,7 @@ def test_a_client_without_credits_gets_a_window(client: FrameClient, api: Client
         assert frame is not None
         sizes.append(len(frame.body))
     assert sum(sizes[:-1]) < WINDOW_BYTES
-    client.ping(99)  # no other request may come before the answer to this one
+    client.ping(99)  # the client must not send another request before this one is answered
     assert (Kind.PONG, 99) == kind_of(client.receive())
     client.credit(number, sum(sizes))
     rest = list(client.items(number))
@@ -273,7 +273,7 @@ def test_a_canceled_query_ends_with_an_error(client: FrameClient, api: ClientApi
 
 @pytest.fixture
 def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Yield an event that statements wait for."""
+    """Yield an event for which statements wait."""
     event, execute = threading.Event(), executions.Executions.execute
 
     def slow(*args: object) -> object:
@@ -297,7 +297,7 @@ def test_pings_are_answered_while_a_query_computes(client: FrameClient, go_on: t
 
 
 def test_requests_that_are_sent_together_are_answered_in_order(client: FrameClient) -> None:
-    count = 300  # more than the server looks at while a call runs
+    count = 300  # more bytes than the server examines while a call runs
     requests = [
         client.encoded(number, Call.INSERT, None, columns("root.b.q", [number], x=[number / 2]))
         for number in range(1, count + 1)
@@ -414,7 +414,7 @@ def test_half_an_insert_writes_nothing(listener: PortListener, api: ClientApi, c
 
 
 def test_mutated_messages_break_nothing(listener: PortListener, api: ClientApi, client: FrameClient) -> None:
-    """Each connection sends valid messages of all kinds with some bytes changed."""
+    """Each connection sends messages of all kinds, which are valid except that some bytes are changed."""
     rng = random.Random(20_260_101)
     before = threading.active_count()
     for _ in range(600):
@@ -464,7 +464,7 @@ def mutate(data: bytearray, rng: random.Random) -> None:
 
 
 def read_all(client: FrameClient) -> None:
-    """Read whole frames until the node closes the connection."""
+    """Read complete frames until the node closes the connection."""
     data = bytearray()
     try:
         while found := client.socket.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""Imports of files that contain or declare far more data than their size: each is refused and takes little memory."""
+"""Import small files that contain or declare far more data: each is refused and takes little memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_options import SourceError, SourceOptions
 
 MIB = 1 << 20
-#: The memory limit of the process that reads Parquet, which uses a third of it from the start.
+#: The memory limit of the process that reads Parquet files. Once started, the process already uses a third of it.
 WORKER_BYTES = 320 * MIB
-#: The number of bytes by which the memory of this process may grow.
+#: The maximum number of bytes by which the memory of this process may grow.
 GROWTH_BYTES = 200 * MIB
 
 
@@ -56,7 +56,7 @@ def refused(file: Path) -> str:
 
 
 def compressed_zeros(size: int) -> bytes:
-    """Return a Zstandard frame with blocks of one repeated byte."""
+    """Return a Zstandard frame, in each of whose blocks one byte is repeated."""
     block = 128 << 10
     head = bytes.fromhex("28b52ffd") + bytes([0x80, 0x70]) + size.to_bytes(4, "little")
     blocks, left = [], size
@@ -192,7 +192,7 @@ def test_a_file_of_tables_without_end_is_refused(tmp_path: Path, lines: str) -> 
 
 
 def test_lines_are_numbered_after_many_blank_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each batch, the blank lines in it are forgotten."""
+    """The reader forgets the blank lines of a batch once the batch has been read."""
     monkeypatch.setattr("saros_server.sources.csv_files._BLOCK_BYTES", 1_000)
     text = "time,v\n" + ("1,1\n  \n1,1\n1,1,1\n\nnoon,1\n" * 500)
     (tmp_path / "x.csv").write_text(text)

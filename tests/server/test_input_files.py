@@ -71,7 +71,7 @@ def test_bad_rows_are_taken_out_with_line_and_reason(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["2020-01-01T10:00:00", "1577836800000", "0.5"])
 def test_a_file_without_a_header_is_refused_with_what_it_begins_with(tmp_path: Path, first: str) -> None:
-    """Otherwise the file's first row would be used as the names of series, and would be lost."""
+    """Otherwise, the file's first row would be lost, since it would be taken for the names of series."""
     with pytest.raises(SourceError, match=f"begins with '{first}': a header line is needed"):
         read(tmp_path, f"{first},1\n{first},2\n")
     assert 1 == read(tmp_path, f"{first},v\n5,2\n", time_columns=(first,)).times_count
@@ -101,7 +101,7 @@ def test_devices_come_from_a_column_or_the_file(tmp_path: Path) -> None:
 
 
 def test_columns_may_be_named_by_their_paths_with_their_types(tmp_path: Path) -> None:
-    """The files are exports of IoTDB's tools: of a device's rows and of the rows of a query."""
+    """IoTDB's tools write such files when they export the rows of a device or of a query."""
     batch = read(tmp_path, "Time,root.a.d1.x(INT32),root.a.`d 2`.`p.in`,root.a.d1.y\n1,7,0.5,on\n")
     parts = parts_of(batch, None, "x.csv")
     assert {"x": [7], "y": ["on"]} == values(parts["root.a.d1"])
@@ -126,7 +126,7 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
 
 
 def test_types_are_those_of_rows_with_a_time_and_columns_without_a_value_are_none(tmp_path: Path) -> None:
-    """Some historians write a line of units below the header, and a delimiter at the end of each line."""
+    """Some data historians write a line with units below the header, and a delimiter at the end of each line."""
     batch = read(tmp_path, "time;p;q;\n;bar;m³/h;\n2020-01-01;1.5;;\n2020-01-02;2.5;;\n")
     assert {"p": [1.5, 2.5]} == values(batch)
     assert ["time: the value is missing"] == [row.reason for row in batch.bad]

@@ -165,7 +165,7 @@ def test_ctrl_c_again_and_again_breaks_nothing(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_over_is_not_cancelled() -> None:
-    """The thread that cancels a call may begin after the call has ended, while the next call runs."""
+    """The thread that cancels a call may start so late that this call has ended and the next one is running."""
     cancelled = []
     section = UninterruptibleSection(lambda: cancelled.append("cancelled"))
     section._over = True

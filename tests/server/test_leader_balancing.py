@@ -1,4 +1,4 @@
-"""A leader soon hands its group over to the head, the member that should lead it, but waits before it does so again."""
+"""A leader hands its group over to the head, the member that should lead it. Before it does so again, it waits."""
 
 from __future__ import annotations
 

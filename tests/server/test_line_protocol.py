@@ -1,4 +1,4 @@
-"""A second protocol that uses the client API, which offers everything that a protocol needs: see docs/protocols.md."""
+"""A second protocol, which shows that the client API offers all that a protocol needs (docs/protocols.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Client:
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # makes the server wait for the client
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # the server must wait for the client
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect((host, int(port)))
         self.lines = self.socket.makefile("r", encoding="utf-8")
@@ -43,7 +43,7 @@ class Client:
         self.socket.sendall(f"{line}\n".encode())
 
     def ask(self, line: str) -> list[str]:
-        """Send a line; return the lines of the answer."""
+        """Send a line, and return the lines of the answer."""
         self.send(line)
         return self.rest()
 
@@ -60,7 +60,7 @@ class Client:
 
 
 def insert_rows(api: ClientApi) -> None:
-    """Make `LARGE` some 40 MB of text, more than the sockets' buffers hold."""
+    """Insert data so that the result of `LARGE` is some 40 MB of text, which is more than the sockets' buffers hold."""
     values = np.random.default_rng(1).random(ROWS)
     api._own.insert("root.a.d", np.arange(ROWS), {"x": values}, aligned=None)
 

@@ -1,4 +1,4 @@
-"""LOAD, TTL, and SHOW statements about the disk, in sessions."""
+"""LOAD statements, TTL, and SHOW statements about the disk, executed in sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def export(source: Path, target: Path, pattern: str = "root.**") -> Path:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Path:
-    """Aligned and plain devices with many types over several partitions, with some late rows."""
+    """Aligned and other devices, with many types and some late rows, whose data is in several partitions."""
     source = np.random.default_rng(3)
     times = np.arange(0, 3_000_000_000, 1_000_000, np.int64)
     count = len(times)

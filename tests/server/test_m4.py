@@ -1,4 +1,4 @@
-"""The reduction of a series to the first, last, least and greatest point of each window (M4), for charts."""
+"""For charts, a series is reduced to the first, last, least and greatest point in each window (M4)."""
 
 from __future__ import annotations
 

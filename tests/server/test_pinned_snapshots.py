@@ -1,4 +1,4 @@
-"""Pinned snapshots: statements of any session see the same data in a snapshot despite later changes; leases end."""
+"""In a pinned snapshot, the statements of any session see the same data despite later changes, until its lease ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = 2032
 
 
 def change(connection: saros.Connection) -> None:
-    """Do the work of a busy database: late and new points, deletions, flushes, merged and rewritten files."""
+    """Change data as in a busy database: write late and new points, delete points, flush, merge and rewrite files."""
     connection.insert("root.a.d", [2, 40], {"s": [-2, -40]})
     connection.execute("delete from root.a.d.s where time <= 1")
     connection.execute("flush")

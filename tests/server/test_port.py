@@ -1,4 +1,4 @@
-"""The port: detection of the client's protocol, limits, parking, drain, TLS, and clients that behave badly."""
+"""The port: it detects protocols, has limits, parks idle clients, drains, uses TLS, and survives bad clients."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ MEGABYTES = b"x" * (24 << 20)
 
 
 class EchoProtocol:
-    """A protocol whose connections begin with `ECHO`; it echoes each request, which is a length and that many bytes."""
+    """A protocol whose connections begin with `ECHO`. A request is a length and as many bytes, which are sent back."""
 
     name = "echo"
 
     def __init__(self) -> None:
         self.handlers: list[EchoHandler] = []
-        #: The event for which a `wait` request waits.
+        #: An event that a `wait` request waits for.
         self.go_on = threading.Event()
-        #: Events reported to the watch's callbacks during a `wait` request.
+        #: The events that were reported to the watch's callbacks during a `wait` request.
         self.told: list[str] = []
 
     def accepts(self, first: bytes) -> bool:
@@ -109,7 +109,7 @@ class EchoClient:
         return self.receive()
 
     def is_ended(self) -> bool:
-        """Wait until the node sends something or closes the connection; return whether it has closed the connection."""
+        """Wait until the node sends something or closes the connection. Return whether it has closed the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -168,7 +168,7 @@ def echo() -> EchoProtocol:
 
 @pytest.fixture
 def listen(echo: EchoProtocol) -> Iterator[Callable[..., PortListener]]:
-    """Return a function that creates and starts a port with the protocol of `echo`."""
+    """Return a function that creates a port with the protocol `echo`, and starts it."""
     with ExitStack() as made:
 
         def start(certificate: WatchedFiles | None = None, host: str = "127.0.0.1", **limits: float) -> PortListener:
@@ -220,7 +220,7 @@ def test_a_handler_ends_its_connection_and_is_closed_once(
     listener = listen()
     client = EchoClient(listener.address)
     client.send(b"bye")
-    client.send(b"more")  # the server does not read this
+    client.send(b"more")  # the server does not read these bytes
     assert b"bye" == client.receive()
     assert client.is_ended()
     client.close()

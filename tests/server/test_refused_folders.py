@@ -1,4 +1,4 @@
-"""Messages about a folder or an address that the operating system refuses state only its name and the reason."""
+"""If the operating system refuses a folder or an address, the message states only its name and the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def refused(folder: Path, call: Callable[[], object]) -> object:
-    """Return the result of `call` without access to the folder; a first call with access loads the needed modules."""
+    """Return the result of `call` without access to the folder.
+
+    Before, `call` is executed with access, which loads the modules that it needs.
+    """
     with saros.connect(folder) as connection:
         connection.execute("show databases")
     with suppress(saros.Error):
@@ -75,7 +78,10 @@ def test_a_command_names_the_folder_that_it_may_not_use(
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """Make a folder read-only, and run the block; root runs it as a user without ownership of the folder."""
+    """Make a folder read-only while the block runs.
+
+    If this process runs as root, it runs the block as another user, who does not own the folder.
+    """
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     user = os.geteuid()
@@ -105,7 +111,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         connection.execute("insert into root.a.d(time, x) values (3, 3.5)")
         expected = connection.execute(query).fetchall()
     for command in (f"verify {data}", f"backup --data {data} --to before"):
-        assert 0 == main(command.split())  # so that everything that the call needs is loaded
+        assert 0 == main(command.split())  # this loads everything that the call needs
     if "numba" in sys.modules:  # the other user must be able to write the kernels compiled below
         monkeypatch.setattr("numba.config.CACHE_DIR", str(data.parent / "kernels"))
     if not locked:
@@ -129,7 +135,7 @@ def test_what_only_reads_works_for_who_can_keep_no_compiled_code_anywhere(data: 
         connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
         connection.execute("flush")
     code = "import sys; from saros_shell.main import main; sys.exit(main(sys.argv[1:]))"
-    nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # for code in ZIP files only
+    nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # works only for code in ZIP files
     words = [sys.executable, "-c", code, "verify", str(data)]
     done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)
     assert (0, f"{data}: all is well") == (done.returncode, done.stdout.splitlines()[-1]), done.stderr

@@ -1,4 +1,4 @@
-"""A numbered write has one effect, even if it arrives several times."""
+"""A write with a number takes effect only once, even if it arrives several times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_too_old_is_forgotten_and_not_new() -> None:
     assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT))
     assert State.FORGOTTEN is known.begin((1, 5))
     assert State.NEW is known.begin((1, 5 + 100 * SEQUENCES_KEPT))
-    known.finish((1, 6), 60)  # the very late end of a request evicts no other request
+    known.finish((1, 6), 60)  # if a request ends very late, this evicts no other request
     assert State.NEW is known.begin((1, 6 + 100 * SEQUENCES_KEPT))
 
 
@@ -96,7 +96,7 @@ def test_after_a_failure_the_next_one_carries_it_out() -> None:
     requests = Requests()
     with pytest.raises(ZeroDivisionError):
         requests.run_once((1, 1), lambda: 1 // 0)
-    assert -1 == requests.run_once((1, 1), lambda: -1)  # -1 means rows, which are not remembered
+    assert -1 == requests.run_once((1, 1), lambda: -1)  # -1: the answer has rows, which are not remembered
     assert 5 == requests.run_once((1, 1), lambda: 5)
     assert 5 == requests.run_once((1, 1), lambda: 6)
     assert [7, 8] == [requests.run_once(NO_REQUEST, lambda: 7), requests.run_once(NO_REQUEST, lambda: 8)]

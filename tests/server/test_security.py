@@ -1,4 +1,4 @@
-"""Access control, its audit trail, and secrets that must not appear anywhere: logins, sessions, TLS, start-up."""
+"""Logins, sessions, TLS and start-up: access control, its audit trail, and secrets that must not appear anywhere."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
         assert 801 == refused.value.code
 
 
-#: The errors that a session with all privileges gets for an empty request.
+#: The error codes that calls return for an empty request in a session with all privileges.
 EMPTY = {
     Call.READ_CHECKPOINT: "the capture does not exist",
     Call.UPLOAD: "is not a valid name of a job",
@@ -337,7 +337,7 @@ def certificate_in(tmp_path: Path) -> CertificateFiles:
     return CertificateFiles(str(certificate), str(key))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # warnings about the old TLS versions, which must not work
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # warnings about old TLS versions
 def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: CertificateFiles) -> None:
     made = Secured(tmp_path / "data", Security(tls=certificate))
     try:

@@ -1,6 +1,6 @@
-"""Weak and mid sessions: a read at any node returns no older data than the session has seen, or is marked stale.
+"""Weak and mid sessions: a read at any node returns data at least as new as the session has seen, or is marked stale.
 
-The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags.
+The tests write 1, 2, 3 ... to one point, the register, while one replica of the point's group lags behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_storage.base.types import DataType
 
 GROUP = GroupId(1)
-#: Ids of the group's three members; then the index of the asking node, which has no replica.
+#: The ids of the group's three members, and then the index of the node that reads, which has no replica.
 LEADER, OTHER, BEHIND, ASKING = 1, 2, 3, 3
 
 
@@ -38,7 +38,7 @@ def town(four: Town) -> Iterator[Town]:
 
 
 class Register:
-    """One point of a series of the group."""
+    """One point of a series that the group stores."""
 
     def __init__(self, town: Town) -> None:
         self._town = town
@@ -48,7 +48,7 @@ class Register:
         self._town.insert(LEADER - 1, self._device, [0], [value], DataType.INT64)
 
     def read(self, session: SessionContext, number: int = ASKING) -> tuple[object, bool]:
-        """Return the value read at a node (by default the one without a replica), and whether it may be stale."""
+        """Read at a node, by default at the one without a replica. Return the value, and whether it may be stale."""
         result = self._town.nodes.node(number).engine.execute(f"select x from {self._device}", session)
         values = []
         while (block := result.next_block()) is not None:
@@ -58,13 +58,13 @@ class Register:
 
 
 def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
-    """Let every node ask the group's member `node` before the other members."""
+    """Make every node ask `node`, a member of the group, before the other members."""
     holders = ReadBarrier.holders
     patch.setattr(ReadBarrier, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
 
 
 def leave_behind(town: Town) -> None:
-    """Cut the member BEHIND off from the other members, so that later writes do not reach it."""
+    """Cut the member BEHIND off from the other members. Later writes then do not reach it."""
     for node in (LEADER, OTHER):
         town.weather.cut(node, BEHIND)
 
@@ -73,7 +73,7 @@ def leave_behind(town: Town) -> None:
 def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session reads 2 at the leader, is cut off from it, and asks a replica that has 1; the third replica has 2."""
+    """After reading 2 at the leader, the session loses it, and asks a replica that has 1. The third replica has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
     wait_until(lambda: register.read(session) == (1, False))
@@ -86,7 +86,7 @@ def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     value, stale = register.read(session)
     assert 2 == value
     assert not (stale and consistency == "weak")
-    # A session that has not seen the 2 may read the replica's 1.
+    # A session that has not read the value 2 may read the value 1, which this replica has.
     assert (1, False) == register.read(SessionContext(consistency="weak"))
 
 
@@ -107,7 +107,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
 
 
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the asking node nor the member that it asks first knows the series that the session read elsewhere."""
+    """The session has read a series elsewhere that its node does not know, nor the member that this node asks first."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
@@ -122,7 +122,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
 def test_series_that_nobody_tells_of_are_missed_and_said(
     town: Town, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cut-off node, with a lagging replica or none, does not find a new series, and marks its answer as stale."""
+    """A node that is cut off, and has a lagging replica or none, finds no new series. It marks its answer as stale."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
@@ -136,7 +136,7 @@ def test_series_that_nobody_tells_of_are_missed_and_said(
 
 
 def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Path) -> None:
-    """Weak reads go to all nodes in turn, and one of them is cut off from the others."""
+    """Weak reads are sent to all nodes in turn, also to one that is cut off from the others."""
     with a_town(tmp_path, 3, 3, Served) as town:
         town.arrange_leaders(of_all=0)
         device = f"{town.database(GROUP)}.d"

@@ -1,4 +1,4 @@
-"""Times of files: forms of ISO 8601 that databases and loggers write, and numbers since 1970 with fractions."""
+"""Times in files: the forms of ISO 8601 that databases and loggers write, and numbers since 1970 with fractions."""
 
 from __future__ import annotations
 

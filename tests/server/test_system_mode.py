@@ -1,4 +1,4 @@
-"""SET SYSTEM TO READONLY: which operations are refused, how long the mode lasts, and which nodes it affects."""
+"""SET SYSTEM TO READONLY: which operations the mode refuses, how long it lasts, and which nodes it affects."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
         session.close()
 
 
-#: Kinds of statements that change neither data nor schema. SELECT is left out, because SELECT INTO writes.
+#: Kinds of statements that change neither data nor schema. SELECT is not among them, because SELECT INTO writes.
 HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
     "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole",
@@ -132,7 +132,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def writes(cluster: Nodes, number: int) -> bool:
-    """Return whether a node accepts a write."""
+    """Return whether a node accepts writes."""
     try:
         cluster.run(number, "insert into root.a.d(time, x) values (2, 2)")
     except SystemReadOnly:

@@ -1,4 +1,4 @@
-"""The destinations of warnings: a library prints nothing, a command prints a line, handlers of `logging` get them."""
+"""Where warnings go: the library prints nothing, a command prints a line, and handlers of `logging` receive them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASK = "import logging; logging.basicConfig(); " + OPEN
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """A folder whose log has a torn end, which is cut off with a warning when it is opened."""
+    """A folder whose write-ahead log has a torn end. When the folder is opened, this end is cut off, with a warning."""
     with saros.connect(tmp_path / "data") as connection:
         connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
     (segment,) = (tmp_path / "data" / "log").iterdir()

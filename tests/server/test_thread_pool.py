@@ -1,4 +1,4 @@
-"""The pool of threads of the port: it grows while tasks wait, keeps to its limit, and shrinks."""
+"""The port's pool of threads: it grows while tasks wait, but not beyond its limit, and shrinks afterwards."""
 
 from __future__ import annotations
 

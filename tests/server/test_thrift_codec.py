@@ -1,4 +1,4 @@
-"""Structs of IoTDB's session protocol: their declarations agree with the tables of the stock client."""
+"""The declared structs of IoTDB's session protocol agree with the tables in the stock client, IoTDB's own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from saros_server.thrift.codec import I32, I64, BadArguments, Binary, Text, enco
 from saros_server.thrift.structs import EndPoint, OpenSessionAnswer, Status
 
 STRUCTS = [found for _, found in inspect.getmembers(structs, dataclasses.is_dataclass)]
-#: Structs that are themselves the arguments of a call, each with the stock client's name.
+#: The structs that are themselves the arguments of a call, each with the name that the stock client gives it.
 ARGUMENTS = {
     "SessionArguments": "requestStatementId_args",
     "SetStorageGroup": "setStorageGroup_args",
     "Paths": "deleteTimeseries_args",
     "NoArguments": "getProperties_args",
 }
-#: Fields of the stock client that servers may leave out or ignore.
+#: The stock client's fields that servers may omit or ignore.
 LEFT_OUT = {
     "Status": {"needRetry", "responseData"},
     "ExecuteAnswer": {"operationType", "nonAlignQueryDataSet", "sgColumns", "aliasColumns"}
@@ -33,7 +33,7 @@ LEFT_OUT = {
 
 @thrift_struct
 class Sample:
-    """A struct with a gap in its field numbers."""
+    """A struct whose field numbers have a gap."""
 
     number: I64
     texts: list[list[Text]] | None = None
@@ -79,7 +79,7 @@ def test_structs_agree_with_those_of_the_stock_client(struct: Any) -> None:
 
 
 def _shape(kind: int, arguments: Any) -> object:
-    """Return the wire type of a field, with the types of its elements."""
+    """Return the wire type of a field, together with the types of its elements."""
     match kind:
         case 15:
             return kind, _shape(*arguments[:2])

@@ -1,4 +1,4 @@
-"""Calls of IoTDB's session protocol about databases, series, templates and deletions."""
+"""Calls of IoTDB's session protocol that concern databases, series, templates or deletions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(tmp_path: Path) -> Iterator[ThriftClient]:
 
 
 def texts(client: ThriftClient, statement: str, *columns: str) -> list[tuple[str | None, ...]]:
-    """Return some columns of a statement's rows."""
+    """Return the rows of a statement, but only some of their columns."""
     result = client.execute(statement)
     places = [result.answer.columns.index(column) for column in columns]
     found = [tuple(row[place] for place in places) for row in result.all()]
@@ -159,7 +159,7 @@ def test_calls_about_nothing_are_refused(client: ThriftClient) -> None:
 
 
 def serialized(name: str, aligned: bool, *series: tuple[str, str, int, int, int]) -> bytes:
-    """Return a template as encoded by the Java and Python clients."""
+    """Return a template in the encoding that the Java and Python clients use."""
 
     def text(value: str) -> bytes:
         return struct.pack(">i", len(value.encode())) + value.encode()

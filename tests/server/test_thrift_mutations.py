@@ -1,4 +1,4 @@
-"""Damaged messages of IoTDB's session protocol are answered, refused, or end the connection."""
+"""A damaged message of IoTDB's session protocol is answered or refused, or it ends the connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from server.thrift_client import ThriftServer
 from server.thrift_mutations import Mutations
 
-#: The number of damaged messages in a run of the suite.
+#: The number of damaged messages that each run of the test suite sends.
 MESSAGES = 3_000
 
 

@@ -1,4 +1,4 @@
-"""Connections of IoTDB's session protocol: login, sessions and statements, bad messages, clients that go away."""
+"""Connections of IoTDB's session protocol: logins, sessions, statements, bad messages, clients that disconnect."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_closed_statement_closes_its_results_and_takes_no_more(client: ThriftC
     client.open()
     client.execute("insert into root.a.d(time, x) values (1, 1), (2, 2)")
     result = client.execute("select x from root.a.d", rows=1)
-    # The Python client sends this request, because it swaps the two ids.
+    # The Python client swaps the two ids, and so sends this request.
     client.done("closeOperation", structs.CloseOperation(client.statement_id, None, client.session_id))
     fails_with(714, "", client.fetch, result.answer.query_id, 1)
     fails_with(301, "statement", client.execute, "show version")
@@ -203,7 +203,7 @@ def test_a_client_that_goes_away_ends_its_query_and_its_session(client: ThriftCl
 
 @pytest.mark.slow
 def test_a_client_that_goes_away_ends_the_statement_that_runs(tmp_path: Path) -> None:
-    """Unless it is ended, the statement runs for minutes."""
+    """Unless the statement is ended, it runs for minutes."""
     server = ThriftServer(tmp_path, options="query_timeout_ms = 600000\n")
     try:
         server.api._own.insert("root.a.d", np.arange(3_000_000), {"x": np.arange(3_000_000.0)}, aligned=None)

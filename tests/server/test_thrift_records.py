@@ -1,4 +1,4 @@
-"""Records of IoTDB's session protocol become columns: groups, rounds, nulls; wrong records are refused."""
+"""Records of IoTDB's session protocol are converted to columns, in groups and rounds. Wrong records are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def records(*rows: tuple[str, int, dict[str, tuple[int, object]]]) -> RecordsMes
 
 
 def groups(message: RecordsMessage) -> list[tuple[str, int, list[int], dict[str, list[object]]]]:
-    """Return device, round, times and columns of each group."""
+    """Return the device, the round, the times and the columns of each group."""
     reader, found = RecordReader(message), []
     for group in reader.groups():
         insert = reader.insert_of(group)

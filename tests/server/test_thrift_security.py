@@ -1,4 +1,4 @@
-"""Each call of IoTDB's session protocol by a client without the necessary right is refused, and changes nothing."""
+"""If a client lacks the right to a call of IoTDB's session protocol, the call is refused and changes nothing."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ OPEN_TO_ALL = {
     *("cancelOperation", "closeOperation"),
     "pruneSchemaTemplate",  # refused in all cases
 }
-#: Calls that any user may make: calls about the user's own session, and a query about templates.
+#: Calls that any user may make: they concern only the user's own session, or query a template.
 ANY_USER = {"getTimeZone", "setTimeZone", "fetchResults", "fetchResultsV2", "querySchemaTemplate"}
 #: Calls that only test the connection.
 TESTS = {name for name in METHODS if name.startswith("testInsert")}
-#: A call that is not refused: it returns all the data that the user may see.
+#: A call that is never refused, because it returns only the data that the user may see.
 OF_ALL_THAT_IS_SEEN = "executeFastLastDataQueryForOnePrefixPath"
 NOT_LOGGED_IN, DENIED = 802, 803
 DEVICE, SERIES, INT32, PLAIN, LZ4 = "root.a.d", ["root.a.d.s"], 1, 0, 7
 TIME, INT = struct.pack(">q", 5), struct.pack(">i", 8)
 RECORD = struct.pack(">bi", INT32, 8)
 
-#: Requests that are executed for clients with the right to make them.
+#: A request for each call, which is executed if the client has the right to the call.
 REQUESTS: dict[str, Any] = {
     "setTimeZone": structs.SetTimeZone(1, "UTC"),
     "getTimeZone": structs.SessionArguments(1),
@@ -99,7 +99,7 @@ REQUESTS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
-    """A server with a point, a template that is set on a path, and a template that is not."""
+    """A server that has a point, a template that is set on a path, and another that is not set."""
     made = ThriftServer(tmp_path_factory.mktemp("matrix"))
     directory = made.api.node.directory
     assert directory is not None
@@ -116,7 +116,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
 
 
 def state(server: ThriftServer) -> list[list[tuple[Any, ...]]]:
-    """Return everything that the calls could change."""
+    """Return all the data and settings that the calls could change."""
     statements = ("show databases", "show timeseries", "select * from root.**", "show device templates")
     with server.connect() as boss:
         boss.open("boss", ROOT)
@@ -124,7 +124,7 @@ def state(server: ThriftServer) -> list[list[tuple[Any, ...]]]:
 
 
 def request_of(client: ThriftClient, name: str) -> Any:
-    """Return a request, with the client's statement if it needs one."""
+    """Return the request for a call, with the id of the client's statement if the request needs one."""
     request = REQUESTS[name]
     if isinstance(request, structs.AggregationQuery):
         return dataclasses.replace(request, statement_id=client.statement_id)
@@ -139,7 +139,7 @@ def answer_of(client: ThriftClient, name: str) -> Any:
 
 
 def code_of(answer: Any) -> int:
-    """Return the code of an answer. If the answer has several parts, all of them must have the same code."""
+    """Return the code of an answer. If the answer has several parts, they must all have the same code."""
     status = answer if isinstance(answer, structs.Status) else answer.status
     (code,) = {part.code for part in status.parts or [status]}
     return code

@@ -1,4 +1,4 @@
-"""Tablets of IoTDB's session protocol become columns; messages whose parts do not agree are refused."""
+"""Tablets of IoTDB's session protocol are converted to columns. Messages with contradictory parts are refused."""
 
 from __future__ import annotations
 

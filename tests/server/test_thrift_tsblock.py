@@ -1,4 +1,4 @@
-"""TsBlocks: every type, with and without nulls, and slices of batches."""
+"""TsBlocks of every type, with and without nulls, from whole batches and from slices of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of IoTDB's session protocol: rows that are stored, statuses of parts, refusals."""
+"""Writes of IoTDB's session protocol: the rows that they store, the statuses of their parts, and refusals."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def call(session: ThriftSession, name: str, request: object) -> Status:
 
 
 def rows(session: ThriftSession, query: str) -> list[dict[str, Any]]:
-    """Return all rows of a query, with times as numbers."""
+    """Return all rows of a query, in which times are numbers."""
     own: EmbeddedSession = session.api._own
     outcome, found = own.execute(query, (), None), []
     while (batch := outcome.next_batch()) is not None:

@@ -1,4 +1,4 @@
-"""API tokens: how they are made, the access they give, and how they end."""
+"""API tokens: how they are made, which access they give, and how they end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def node(tmp_path: Path) -> Iterator[HttpNode]:
 
 
 def create(secured: Secured, text: str, user: str = "root", password: str = ROOT) -> str:
-    """Run a CREATE TOKEN; return the secret."""
+    """Run a CREATE TOKEN statement, and return the secret of the token."""
     with secured.connect(user, password) as connection:
         ((_, _, secret, _),) = connection.execute(text).fetchall()
         return str(secret)
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_token_is_told(node: HttpNode) -> None:
     assert "mistyped" in answers[0].json()["message"]
     assert "wrong user or password" in answers[1].json()["message"]
     assert "too many attempts failed" in answers[2].json()["message"]
-    assert 200 == ask(node, f"Bearer {secret}").status_code  # wrong tokens do not lock the address out
+    assert 200 == ask(node, f"Bearer {secret}").status_code  # attempts with wrong tokens do not lock out the address
 
 
 def test_without_users_a_token_is_not_looked_at(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_day_of_the_last_login_is_shown(secured: Secured) -> None:
 
 
 class CutOffDirectory:
-    """A user directory on a node that reaches no leader."""
+    """A user directory on a node that cannot reach any leader."""
 
     def __init__(self) -> None:
         self.tried = 0
@@ -219,7 +219,7 @@ def test_a_secret_is_in_its_answer_only(secured: Secured) -> None:
     secret = create(secured, "create token gateway for user ann")
     secured.open("ann", secret)
     with pytest.raises(Refused):
-        secured.open(secret, secret)  # the secret is also the user's name
+        secured.open(secret, secret)  # here, the secret is used as the user's name, too
     with secured.connect("root", ROOT) as root:
         assert secret not in str(root.execute("show tokens").fetchall())
         assert secret not in str(root.execute("show queries").fetchall())

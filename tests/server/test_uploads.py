@@ -1,4 +1,4 @@
-"""Files that clients upload: chunks, checksums, ends of jobs, permissions."""
+"""Files that clients upload: their chunks, their checksums, how jobs end, and permissions."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monk
     calls = []
 
     def losing(*words: object) -> object:
-        """Call the server, but lose every third answer."""
+        """Call the server, but discard every third answer as if it were lost."""
         answer = call(*words)  # type: ignore[arg-type]
         calls.append(answer)
         if len(calls) % 3 == 0:

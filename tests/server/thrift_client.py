@@ -1,6 +1,6 @@
-"""A small client of IoTDB's session protocol, which can also send messages that a stock client never sends.
+"""A small client of IoTDB's session protocol. It can also send messages that a stock client never sends.
 
-TsBlocks are decoded here in plain Python, value by value, from the format's description alone.
+TsBlocks are decoded here in plain Python, value by value, as the description of the format says.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Failed(Exception):
 
 
 def message(name: str, arguments: bytes, number: int = 1, kind: int = TMessageType.CALL) -> bytes:
-    """Return a message without a frame."""
+    """Return the encoded message, without a frame."""
     return struct.pack(">HHi", 0x8001, kind, len(name)) + name.encode() + struct.pack(">i", number) + arguments
 
 
@@ -88,7 +88,7 @@ class ThriftClient:
         return receive(self.socket, *struct.unpack(">i", head))
 
     def is_closed(self) -> bool:
-        """Return whether the server closes the connection."""
+        """Wait for the server, and return whether it closes the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -118,7 +118,7 @@ class ThriftClient:
     # -------------------------------------------------------------------------------------- calls
 
     def open(self, user: str = "root", password: str = ROOT, **configuration: str) -> structs.OpenSessionAnswer:
-        """Log in, and open a statement. Raises Failed."""
+        """Log in, and open a statement in the new session. Raises Failed."""
         request = structs.OpenSession(2, "UTC", user, password, configuration or None)
         opened = checked(self.call("openSession", request, structs.OpenSessionAnswer))
         self.session_id = opened.session_id or 0
@@ -136,7 +136,7 @@ class ThriftClient:
         return checked(self.call("fetchResultsV2", request, FetchAnswer))
 
     def done(self, name: str, request: object, *, bare: bool = False) -> None:
-        """Call a method whose answer is a status. Raises Failed."""
+        """Call a method whose answer is a status, and return the status. Raises Failed."""
         checked(self.call(name, request, Status, bare=bare))
 
 
@@ -228,7 +228,7 @@ class _Bytes:
 
 
 class ThriftServer:
-    """A client API with users root (administrator) and ann, on a port that speaks the protocol."""
+    """A client API with the users root (administrator) and ann, on a port that serves the protocol."""
 
     def __init__(
         self, folder: Path, *, authentication: bool = True, clock: Clock | None = None, options: str = ""

@@ -1,8 +1,8 @@
-"""Damaged messages of IoTDB's session protocol, passed to the server's side of a connection.
+"""Pass damaged messages of IoTDB's session protocol to the server's side of a connection.
 
-A message is a call of a stock client, with bytes changed, lost, duplicated or moved, or lengths and types replaced. The
-server must answer the message or end the connection; it may raise no other exception and log no internal error. One
-thread.
+A message begins as a call of a stock client. Then bytes are changed, lost, duplicated or moved, or lengths or types are
+replaced. The server must answer the message or end the connection; it may raise no other exception and log no internal
+error. One thread.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from saros_server.thrift.protocol import ThriftHandler
 
 #: Numbers that break careless code.
 NUMBERS = [-1, 0, 1, 2, 127, 128, 255, 256, 65_535, 1 << 20, (1 << 24) - 1, 1 << 26, (1 << 31) - 1, -(1 << 31)]
-#: The maximum size of all answers to one call; more bytes would be a leak.
+#: The maximum total size of the answers to one call. If there were more bytes, the server would be leaking data.
 ANSWER_BYTES_MAX = 64 << 20
 
 
 class FakeConnection:
-    """A connection whose client has sent some bytes and waits; it has only the methods that a handler calls."""
+    """A connection whose client has sent some bytes and waits. It has only those methods that a handler calls."""
 
     def __init__(self, data: bytes) -> None:
         self.peer = Peer("ipv4:127.0.0.1", is_local=True)
@@ -62,7 +62,7 @@ class FakeConnection:
 
 
 class Mutations:
-    """Damaged calls drawn from a seed, passed to a client API that admits everyone."""
+    """Draws damaged calls from a seed, and passes them to a client API that requires no login."""
 
     def __init__(self, api: ClientApi, seed: int) -> None:
         self._api, self._random = api, random.Random(seed)
@@ -95,7 +95,7 @@ class Mutations:
         return "goes on" if goes_on else "ended"
 
     def _call(self, name: str) -> bytes:
-        """Return a call with arguments of the right types."""
+        """Return a call whose arguments have the right types."""
         method = METHODS[name]
         values = {
             field.name: self._value(hint, field.name)
@@ -104,7 +104,7 @@ class Mutations:
         return message(name, request_bytes(method.arguments(**values), bare=method.bare))
 
     def _value(self, hint: typing.Any, name: str) -> typing.Any:
-        """Return a value of the field's type."""
+        """Return a value that has the type of the field."""
         parts = [part for part in typing.get_args(hint) if part is not type(None)]
         match typing.get_origin(hint):
             case typing.Annotated:

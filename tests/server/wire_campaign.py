@@ -1,4 +1,4 @@
-"""Mutated messages of both client protocols against a server process, while another client must be served.
+"""Send mutated messages of both client protocols to a server process, which must serve another client meanwhile.
 
     seed --> valid messages, mutated: bits, lengths, pieces left out, repeated, exchanged, nested
          --> a few messages per connection, most after a login; the client closes it at the end, or the server does
@@ -39,19 +39,19 @@ from saros_wire.generated import client_pb2
 
 #: The number of messages on each connection.
 _BATCH = 40
-#: One in `_STRANGERS` connections does not log in. In one of `_BROKEN_FRAMES` messages, frame and header are mutated,
-#: too; this usually makes the server close the connection.
+#: One of every `_STRANGERS` connections does not log in. In one of every `_BROKEN_FRAMES` messages, the frame and the
+#: header are mutated as well. The server then usually closes the connection.
 _STRANGERS, _BROKEN_FRAMES = 16, 40
 _EXTREMES = (0, 1, 127, 255, 65_535, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 #: Deeply nested structs and lists, in Thrift's binary protocol and in protobuf.
 _NESTS = (b"\x0c\x00\x01", b"\x0f\x00\x01\x0f\x00\x00\x00\x01", b"\x0d\x00\x01\x0d\x0d\x00\x00\x00\x01", b"\x0a\x7f")
 _NEST_MAX = 3_000
-#: The bytes by which memory may grow in the second half of a campaign, while caches and MemTables fill.
+#: The number of bytes by which memory may grow in the second half of a campaign, because caches and MemTables fill.
 _GROWTH_BYTES = 192 << 20
 
 #: The pause between two calls of the other client.
 _PAUSE_SECONDS = 0.005
-#: Connections of each protocol between two checks of the server.
+#: The number of connections of each protocol between two checks of the server.
 _LOOK_EVERY = 10
 
 Mutation = Callable[[random.Random, bytes, bytes], bytes]
@@ -107,7 +107,7 @@ MUTATIONS: Sequence[Mutation] = (_bits, _length, _truncated, _extended, _left_ou
 
 
 def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
-    """Return the bytes of a message after one to three mutations; `other` is another message to take pieces from."""
+    """Mutate a message one to three times. Return its bytes. Pieces of `other`, another message, may be inserted."""
     for mutation in chance.choices(MUTATIONS, k=chance.choice((1, 1, 1, 2, 3))):
         data = mutation(chance, data, other)
     return data
@@ -117,7 +117,7 @@ def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _requests(session: int, statement: int) -> Iterator[tuple[str, object]]:
-    """Yield valid requests, each as the name of a call and a struct."""
+    """Yield valid requests. Each is a pair: the name of a call, and a struct."""
     series, device, ints = ["root.a.d.i"], "root.a.d", struct.pack(">2i", 1, 2)
     number, times = struct.pack(">Bi", 1, 5), struct.pack(">2q", 1, 2)
     values = ints + struct.pack(">i1si2s", 1, b"x", 2, b"yz") + b"\1\1\0\0"
@@ -175,7 +175,7 @@ def _thrift_connection(server: AttackedServer, chance: random.Random) -> tuple[s
 
 
 def _thrift_frame(chance: random.Random, valid: bytes, other: bytes) -> bytes:
-    """Return a valid message, in its frame, after mutations."""
+    """Return a message in its frame. The message was valid before it was mutated."""
     header = 12 + struct.unpack_from(">i", valid, 4)[0]
     data = valid[:header] + mutated(chance, valid[header:], other)
     frame = struct.pack(">i", len(data)) + data
@@ -186,7 +186,7 @@ def _thrift_answers(received: bytes) -> int:
     at = answers = 0
     while len(received) - at >= 4:
         (size,) = struct.unpack_from(">i", received, at)
-        if size < 0:  # a message without a frame is refused without a frame
+        if size < 0:  # the server refuses a message without a frame without a frame
             return answers + 1
         at += 4 + size
         answers += 1
@@ -203,7 +203,7 @@ _WITHOUT_BODY = tuple(sorted(set(Call) - {*_WITH_BODY, Call.CLOSE}))
 
 
 def _native_parts(token: bytes) -> Iterator[_Parts]:
-    """Yield valid frames, each as (kind, call, head, body)."""
+    """Yield valid frames, each of them as (kind, call, head, body)."""
     prefix = struct.pack("<I", 1_000) + token
     statement = client_pb2.ExecuteRequest(statement="select * from root.a.d").SerializeToString()
     write = client_pb2.ExecuteRequest(statement="insert into root.a.d(time, i) values (1, 2)").SerializeToString()
@@ -233,7 +233,7 @@ def _native_connection(server: AttackedServer, chance: random.Random) -> tuple[s
 
 
 def _native_frame(chance: random.Random, number: int, valid: _Parts, other: _Parts) -> bytes:
-    """Return a frame after mutations of its head or body; a request sometimes gets the number of another call."""
+    """Return a frame whose head or body was mutated. A request sometimes gets the number of a different call."""
     kind, call, head, body = valid
     if kind is Kind.REQUEST:
         if not chance.randrange(8):
@@ -260,7 +260,7 @@ def _native_answers(received: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WireProtocol:
-    """A protocol: functions that connect, draw messages, and count the answers in received bytes."""
+    """A protocol: a function that connects and draws messages, and one that counts the answers in received bytes."""
 
     name: str
     connect: Callable[[AttackedServer, random.Random], tuple[socket.socket, list[bytes]]]
@@ -274,7 +274,7 @@ PROTOCOLS = (
 
 
 def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter[str]:
-    """Send the messages of one connection; return figures. Raises TimeoutError if the connection stays open."""
+    """Send the messages of one connection. Return figures. Raises TimeoutError if the connection stays open."""
     connection, frames = protocol.connect(server, random.Random(f"{protocol.name} {seed}"))
     received = bytearray()
     with connection:
@@ -286,7 +286,7 @@ def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter
         sender.join()
     answered = protocol.answers(bytes(received))
     ended = answered < len(frames)
-    # If an answer is missing, the server closed the connection at that message, and did not read the later messages.
+    # If an answer is missing, the server has closed the connection at that message, and has not read any later one.
     return Counter({f"{protocol.name} messages": answered + ended, f"{protocol.name} connections": 1})
 
 
@@ -300,7 +300,7 @@ def _send(connection: socket.socket, data: bytes) -> None:
 
 
 class AttackedServer:
-    """A server process, its log, and a client of each protocol that continuously writes points and counts them."""
+    """A server process, its log, and for each protocol a client that keeps writing points and counting them."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         """`options` are passed to the command that starts the server; HTTP is off unless they contain a port for it."""
@@ -328,10 +328,10 @@ class AttackedServer:
         self._stopping = threading.Event()
         self._failures: list[str] = []
         self._other = threading.Thread(target=self._use)
-        #: The token of a session that all connections of the native protocol share, since sessions outlive connections
-        #: there.
+        #: The token of a session that all connections of the native protocol share. This protocol's sessions outlive
+        #: connections.
         self.token = b""
-        #: The number of the other client's requests that the server answered.
+        #: How many requests of the other client the server has answered.
         self.served = 0
         try:
             wait_until(lambda: serving(str(data)) is not None)
@@ -373,12 +373,12 @@ class AttackedServer:
             self._failures.append(f"the other client: {type(error).__name__}: {error}")
 
     def memory_bytes(self) -> int:
-        """Return the memory of the process."""
+        """Return the number of bytes of memory that the process uses."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * 4_096
 
     def violations(self) -> list[str]:
-        """Return the violations found until now."""
+        """Return the violations that have been found so far."""
         found = list(self._failures)
         if self._process.poll() is not None:
             found.append(f"the server ended with {self._process.returncode}")
@@ -405,7 +405,7 @@ class AttackedServer:
 
 
 def campaign(folder: Path, protocols: Sequence[WireProtocol], seeds: Iterable[int]) -> tuple[Counter[str], list[str]]:
-    """Attack a server with one connection of each protocol for each seed; return figures, and violations."""
+    """For each seed, attack a server with one connection of each protocol. Return figures, and violations."""
     figures: Counter[str] = Counter()
     memory: list[int] = []
     with AttackedServer(folder) as server:
@@ -426,7 +426,7 @@ def campaign(folder: Path, protocols: Sequence[WireProtocol], seeds: Iterable[in
 
 
 def memory_growth(memory: Sequence[int]) -> list[str]:
-    """Return the violation if memory grew from the first half of a campaign to the second."""
+    """Return a violation if memory has grown too much between the first half of a campaign and the second."""
     half = len(memory) // 2
     if not half:
         return []

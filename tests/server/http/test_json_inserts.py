@@ -1,4 +1,4 @@
-"""Conversion of JSON arrays to columns: the fast path for values of one kind stores the same."""
+"""Convert JSON arrays to columns: the fast path, for values of one kind, gives the same columns as the slow one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/line-protocol.md: commands print the output below them, clients and configurations work."""
+"""The examples of docs/line-protocol.md: each command prints the output below it; clients, configurations work."""
 
 from __future__ import annotations
 

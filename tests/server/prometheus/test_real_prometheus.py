@@ -102,7 +102,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, node: HttpNode) -> Iterator[tuple[Prometheus, Prometheus, int]]:
-    """A Prometheus that writes its metrics to Saros, one that only reads from Saros, and the last complete second."""
+    """Yield a Prometheus that writes to Saros, another that only reads from it, and the last complete second."""
     folder = tmp_path_factory.mktemp("prometheus")
     login = f"basic_auth: {{username: root, password: {ROOT}}}"
     writer_yml = f"""

@@ -21,9 +21,9 @@ REFUSED = UserMistake("another type", code=507)
 
 
 def session(errors: Sequence[StorageError], calls: list[int]) -> Any:
-    """Return a session whose first inserts fail, each with the next of `errors`.
+    """Return a session whose first inserts fail, each with the next error in `errors`.
 
-    For each call, the session appends the number of inserts in the call to `calls`.
+    At each call, the session appends the number of inserts in this call to `calls`.
     """
     left = list(errors)
 
