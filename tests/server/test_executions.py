@@ -1,4 +1,4 @@
-"""Clients' statements at a real server: complete answers, answers with more rows to fetch, and rows never fetched."""
+"""Clients' statements at a real server: complete answers, rows that are fetched later, and rows never fetched."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Mutations:
         self._calls = [self._call(name) for name in METHODS if name != "closeSession"]
 
     def run_one(self) -> str:
-        """Pass one damaged call to a new connection, and return its outcome. Raises any forbidden exception."""
+        """Pass a damaged call to a new connection, and return the call's outcome. Raises any forbidden exception."""
         frame = self._damaged(self._random.choice(self._calls))
         login = _framed(message("openSession", request_bytes(self._login)))
         connection = FakeConnection(login + frame)

@@ -3,7 +3,7 @@
     head --origin, route, policy, session--> body, limited --> function on a thread --> response
                  +-- refused: the body is not read
 
-On the event loop, bytes are only moved. Other threads run the functions of routes, produce the chunks of their
+The event loop only receives and sends bytes. Other threads run the functions of routes, produce the chunks of their
 responses, and handle logins and cancellations. If a client disconnects, its request's call of the client API is
 cancelled. For the event loop only.
 """
@@ -204,7 +204,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _watched(self, exchange: _Exchange, session: HttpSession) -> AsyncIterator[None]:
-        """In this context, cancel the session's call if the client disconnects or the request itself is cancelled."""
+        """Within this context, cancel the session's call if the client disconnects or the request is cancelled."""
 
         async def watch() -> None:
             await exchange.disconnected()

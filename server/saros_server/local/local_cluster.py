@@ -60,7 +60,7 @@ class LocalCluster(msgspec.Struct, frozen=True):
     directory: str
     #: The `cluster.json` of one node. In the files of the other nodes, only `node` and `joined` are different.
     file: ClusterFile
-    #: The reason why a node cannot be started, for each node to which this applies.
+    #: The nodes that cannot be started, each with the reason.
     problems: Mapping[NodeId, str]
     #: The nodes that joined after the cluster was created.
     joined: Mapping[NodeId, NodeAddress] = msgspec.field(default_factory=dict)
@@ -101,7 +101,7 @@ def node_folder(directory: str, node: NodeId) -> str:
 
 
 def find(directory: str, disk: Disk) -> LocalCluster | None:
-    """Return the cluster in a directory. Return None if there is none, or if its creation was interrupted.
+    """Return the cluster in a directory. Return None without a cluster, or after an interrupted creation.
 
     Raises StorageError if none of the nodes' files can be read and at least one of them is damaged.
     """

@@ -95,7 +95,7 @@ class CallMonitor:
         return any(watch.fd < 0 for watch in list(self._watches))
 
     def _register_long(self, now: float) -> bool:
-        """Put the sockets of long calls into the epoll. Return whether it had not yet had the sockets of all calls."""
+        """Put the sockets of long calls into the epoll. Return whether the socket of any call was missing before."""
         new = [watch for watch in list(self._watches) if watch.fd < 0]
         for watch in new:
             if now - watch.since >= LONG_CALL_SECONDS:

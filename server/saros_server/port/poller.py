@@ -1,4 +1,4 @@
-"""A thread that accepts clients and watches the idle ones, so an idle client occupies no thread itself.
+"""A thread that accepts clients and watches all idle ones. So an idle client does not occupy a thread.
 
     listening socket --accept--> on_accept(socket)
     park(client) --> [ waits ] --bytes, the end, or the deadline--> on_ready(client)

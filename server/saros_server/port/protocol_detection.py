@@ -82,7 +82,7 @@ class ProtocolDetector:
         return Detection.REFUSED
 
     def _answer(self, first: bytes, reason: str) -> bytes:
-        """Return an error in the protocol that begins with these bytes, or an empty answer if there is none."""
+        """Return an error in the protocol that begins with these bytes, or b"" if the protocol is unknown."""
         if first.startswith(_HTTP_METHODS):
             return _http(reason or NOT_HTTP)
         if first[0] == _TLS_HANDSHAKE:

@@ -34,7 +34,7 @@ class CachedThreadPool(Generic[_Task]):
 
     @property
     def is_crowded(self) -> bool:
-        """True if a task waits for which there is no idle thread."""
+        """True if more tasks wait than there are idle threads."""
         return len(self._tasks) > self._idle
 
     def submit(self, task: _Task) -> None:

@@ -59,7 +59,7 @@ class WorkerPool:
 
     @property
     def is_crowded(self) -> bool:
-        """True if clients wait for which there is no idle worker."""
+        """True if more clients wait than there are idle workers."""
         return self._pool.is_crowded
 
     def serve(self, client: Client) -> None:

@@ -109,7 +109,7 @@ def _parquet(result: Result) -> EncodedResult:
 
 
 class _Drained(io.RawIOBase):
-    """A file in memory. The bytes written so far can be removed from it before more are written."""
+    """A file in memory. The bytes in it can be removed before more bytes are written."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,8 +7,8 @@
 
 The name of the job is random. The client sends one piece after the other. After each batch, `run` sends a line, and
 reads the next batch once the client has received this line. If the client disconnects, the import ends, but the rows
-written so far are kept. If `run` succeeds, it removes the file. Files that remain are removed after an hour, or when
-the server starts.
+that it has already written are kept. If `run` succeeds, it removes the file. Files that remain are removed after an
+hour, or when the server starts.
 """
 
 from __future__ import annotations

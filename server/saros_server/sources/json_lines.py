@@ -56,7 +56,7 @@ class _Member(msgspec.Struct):
     #: The smallest and the largest integer.
     least: int = 0
     largest: int = 0
-    #: The first text that stands for a missing value, and the first text that neither does so nor is a number.
+    #: The first text that stands for a missing value, and the first other text that is not a number either.
     mark: str | None = None
     word: str | None = None
 

@@ -1,4 +1,4 @@
-"""The examples of docs/prometheus.md: statements find the series, configurations are valid, commands work."""
+"""The examples of docs/prometheus.md: all statements find series, configurations are valid, and commands work."""
 
 from __future__ import annotations
 
