@@ -53,10 +53,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
             with pytest.raises(saros.Error) as caught:
                 anybody.execute("select x from root.a.d").fetchall()
             assert 801 == caught.value.code
-        for user, wrong in (
-            ("", ""),
-            ("ann", PASSWORD),
-        ):  # after a failed login, root would have to wait before the next one
+        for user, wrong in (("", ""), ("ann", PASSWORD)):  # after a failed login, root would have to wait
             with pytest.raises(saros.OperationalError) as caught:
                 saros.connect(target, user=user, password=wrong)
             assert 801 == caught.value.code

@@ -162,9 +162,7 @@ def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> Non
 
 
 def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
-    for _ in range(
-        2
-    ):  # the first time, the shapes of the statements are unknown to the server's cache; then they are known
+    for _ in range(2):  # the first time, the server's cache does not have the shapes of the statements
         inserts = [
             rows_of("root.a.d1", 1, 2),
             InsertRequest("root.a.d2", None, 0, [1, 2], {"x": [True, False, True]}),

@@ -73,7 +73,7 @@ def leave_behind(town: Town) -> None:
 def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After reading 2 at the leader, the session loses it, and asks a replica that has 1. The third replica has 2."""
+    """The session has read 2. Without the leader, it asks a replica that still has 1. The third replica has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
     wait_until(lambda: register.read(session) == (1, False))

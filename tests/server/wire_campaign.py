@@ -186,7 +186,7 @@ def _thrift_answers(received: bytes) -> int:
     at = answers = 0
     while len(received) - at >= 4:
         (size,) = struct.unpack_from(">i", received, at)
-        if size < 0:  # the server refuses a message without a frame without a frame
+        if size < 0:  # the refusal of a message without a frame has no frame either
             return answers + 1
         at += 4 + size
         answers += 1

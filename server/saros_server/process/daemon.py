@@ -2,9 +2,9 @@
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-By this lock, other processes see the launched process even before it has locked the folder. Otherwise, a second process
-could be launched in the meantime, and it would take the folder once the first process has ended. A server in the
-foreground does not lock the log.
+Through this lock, other processes see the launched process even before it has locked the folder. Otherwise, a second
+process could be launched in the meantime, and it would take the folder once the first process has ended. A server in
+the foreground does not lock the log.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@
     4. inference                 for texts only: from all values if the reader has seen them (JSON lines), otherwise
                                  from the first batch with values in rows with a time
 
-If a value does not fit, only its row is removed, not the file. The row is reported with its line, its values and the
-reason. This module does not access a database: a `Series` object knows the types of existing series. Not thread-safe.
+If a value does not fit, its row is removed, but the other rows are imported. The row is reported with its line, its
+values and the reason. This module does not access a database: a `Series` object knows the types of existing series. Not
+thread-safe.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _GENERATOR = "openapi-generator-cli", "7.23.0"
 _COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _SECONDS = 45
 _ANYTHING = ""
-#: The reason why each unavailable artefact is unavailable. This process does not try to fetch it again.
+#: The reasons why artefacts are unavailable. This process does not try to fetch such an artefact again.
 _failures: dict[str, str] = {}
 
 
