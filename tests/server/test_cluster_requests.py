@@ -44,7 +44,7 @@ class FixedClock(SystemClock):
 
 
 def access(user: str) -> Access:
-    """Return the access of a user who may read all data, but may see and end only the user's own queries."""
+    """Return the access of a user with the right to read all data, but to see and end only their own queries."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 

@@ -1,6 +1,6 @@
 """Weak and mid sessions: a read at any node returns data at least as new as the session has seen, or is marked stale.
 
-The tests write 1, 2, 3 ... to one point, the register, while one replica of the point's group lags behind.
+The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags.
 """
 
 from __future__ import annotations

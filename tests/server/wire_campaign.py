@@ -378,7 +378,7 @@ class AttackedServer:
         return pages * 4_096
 
     def violations(self) -> list[str]:
-        """Return the violations that have been found so far."""
+        """Return the violations found until now."""
         found = list(self._failures)
         if self._process.poll() is not None:
             found.append(f"the server ended with {self._process.returncode}")

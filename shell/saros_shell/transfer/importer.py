@@ -371,7 +371,7 @@ class _Loader:
     def _write(self, batch: SourceBatch, destination: Destination, *, aligned: bool) -> None:
         report = self.report
         report.add_columns(batch)
-        self._note_paths(batch)
+        self._add_note_on_paths(batch)
         for device, part in by_device(batch, destination) if batch.times_count else ():
             self.types.write(device, {c.name: c.type for c in part.columns}, aligned=aligned)
             columns = {quote_node(c.name): c.values for c in part.columns}  # a name may contain back-quotes
@@ -380,20 +380,20 @@ class _Loader:
         report.rows += batch.times_count
         if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
             report.add_times(batch.times.cast(self.clock, safe=False))
-        self._note(*batch.notes)
+        self._add_notes(*batch.notes)
         report.bare_times |= self.source.time_format is None and pa.types.is_int64(batch.times.type)
         report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
 
-    def _note_paths(self, batch: SourceBatch) -> None:
+    def _add_note_on_paths(self, batch: SourceBatch) -> None:
         """Tell the user that names of columns are paths, but are not used as such because of --device."""
         paths = [column.name for column in batch.columns if column.name.startswith("root.")]
         if paths and self.options.device is not None:
-            self._note(
+            self._add_notes(
                 f"column {paths[0]} is imported as a series of the device {self.options.device}; omit --device to "
                 "import into the series with that path"
             )
 
-    def _note(self, *notes: str) -> None:
+    def _add_notes(self, *notes: str) -> None:
         """Add notes to the report, except for those that it has already."""
         self.report.notes += [note for note in notes if note not in self.report.notes]
 

@@ -162,7 +162,7 @@ def test_gzip_and_errors_of_the_whole_request(node: HttpNode) -> None:
 
 
 class StaleLines(SessionLines):
-    """A session whose first look-up finds no tag keys, as would happen on a node whose data is behind."""
+    """A session whose first look-up finds no tag keys, as on a lagging node."""
 
     looked = False
 
