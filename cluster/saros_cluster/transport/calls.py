@@ -1,9 +1,10 @@
-"""Calls and streams to other nodes, over one channel per node. The errors of gRPC become those of `peers`.
+"""Calls and streams to other nodes, over one channel per node. Errors of gRPC are converted to the errors of `peers`.
 
     the node's own answer, with a code          RemoteError
     no answer, no connection, out of time       Unreachable: its effect is unknown
 
-A stream is requested at once, and the iterating thread reads its answers. Nothing is read ahead beyond gRPC's window.
+A stream is requested at once, and the thread that iterates over it reads the answers. Nothing is read ahead beyond
+gRPC's window.
 
 Thread-safe. A stream is used by one thread at a time.
 """
@@ -34,12 +35,12 @@ from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.base.clock import Clock
 
 _TOO_LARGE = 2006
-#: A part of the message that gRPC gives to a call that had no connection.
+#: A part of gRPC's error message for a call without a connection.
 _NOT_SENT = "failed to connect"
 
 
 class _Route(msgspec.Struct, frozen=True):
-    """A channel to a node, and the address and the credentials for which the channel was made."""
+    """A channel to a node, with the address and the credentials from which it was made."""
 
     address: str
     credentials: PeerCredentials | None

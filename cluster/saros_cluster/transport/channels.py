@@ -4,8 +4,8 @@
     Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
     Stream   bytes -> bytes*        likewise; each answer within `saros-timeout-ms`
 
-A failed call ends with a status. If the other node itself reported the failure, `saros-code` has that node's error
-code. Bytes are passed unchanged, and no call is retried automatically. Thread-safe.
+A failed call ends with a status. If the other node itself reported the failure, the metadata `saros-code` contains
+that node's error code. Bytes are passed unchanged, and no call is retried automatically. Thread-safe.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ SERVICE = "saros.peer.v1.Peer"
 RAFT, CALL, STREAM = "Raft", "Call", "Stream"
 RAFT_PATH, CALL_PATH, STREAM_PATH = (f"/{SERVICE}/{name}" for name in (RAFT, CALL, STREAM))
 CONNECTION_KEY, NAME_KEY, TIMEOUT_KEY, CODE_KEY = "saros-connection", "saros-name", "saros-timeout-ms", "saros-code"
-#: The limit of one request or answer.
+#: The limit of the size of one request or answer.
 MESSAGE_BYTES_MAX = BATCH_BYTES_MAX
 #: The limit of the length of an error's text, since the text travels in the metadata, where a character may take nine
 #: bytes.
 ERROR_CHARACTERS_MAX = 4_000
 _METADATA_BYTES_MAX = 64 << 10
-#: A connection that is idle for the first of these times is pinged, and closed if the ping is not answered within the
-#: second of these times. Otherwise, when a network recovers after a minute, the connection would wait for TCP's next
+#: A connection is pinged after it has been idle for the first time, and closed if no answer arrives within the second
+#: time. Otherwise, when a network recovers after a minute, the connection would wait for TCP's next
 #: retransmission, which may be another minute away.
 _QUIET_MS, _SILENT_MS = 2_000, 3_000
-#: The time limit of an attempt to connect, which is necessary since a machine that is down does not even refuse.
+#: The time limit of an attempt to connect. It is necessary since a machine that is down does not refuse connections.
 _CONNECT_MS = 2_000
-#: A channel that is unused for this long disconnects, and connects again with the next call, so that nodes that rarely
-#: communicate do not need a connection for each pair.
+#: A channel that is unused for this long disconnects. The next call connects it again. So nodes that rarely
+#: communicate do not keep connections open.
 _IDLE_MS = 20_000
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -55,7 +55,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *OPTIONS,
     ("grpc.so_reuseport", 0),
-    # Pings that come more often are treated as an attack, and gRPC closes the connection.
+    # If pings arrive more often than this, gRPC treats them as an attack and closes the connection.
     ("grpc.http2.min_ping_interval_without_data_ms", _QUIET_MS // 2),
 )
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -63,7 +63,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),
     ("grpc.client_idle_timeout_ms", _IDLE_MS),
     ("grpc.enable_http_proxy", 0),
-    # Each channel has a connection of its own.
+    # Channels do not share connections.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
@@ -78,7 +78,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 class Dialer:
     """A factory of channels to other nodes.
 
-    For nodes unknown to `address_of`, it uses the addresses that they advertise.
+    If `address_of` does not know a node, the factory uses the address that the node advertises.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Dialer:
 
     @property
     def credentials(self) -> PeerCredentials | None:
-        """The credentials of the next channel."""
+        """The credentials for the next channel."""
         return None if self._credentials is None else self._credentials.now()
 
     def address(self, node: NodeId) -> str:

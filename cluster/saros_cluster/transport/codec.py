@@ -9,11 +9,12 @@
     entry      u8 kind | u64 term | u32 bytes
     membership u64 version | u16 voters | u16 learners | u16 outgoing | u64*
 
-Little-endian. Two things are not encoded: sender and receiver, since the connection determines them, so that a node
-cannot speak in another's name; and an entry's index, since entries follow `prev_index` without a gap.
+Little-endian. Sender and receiver are not encoded: the connection determines them, so a node cannot send messages in
+another node's name. An entry's index is not encoded either, since entries follow `prev_index` without a gap.
 
-The bytes are untrusted. Every length is checked against the remaining bytes before an object is made, and the number of
-messages and entries is limited, since an object takes more memory than its bytes. Invalid input raises ValueError:
+The bytes are untrusted. Every length is checked against the remaining bytes before an object is made. The numbers of
+messages and entries are limited, since an object takes more memory than its encoded bytes. Invalid input raises
+ValueError:
 unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: if bytes are decoded
 and encoded again, the result is the same bytes.
 
@@ -57,10 +58,11 @@ from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX
 BATCH_BYTES_MAX = 16 << 20
 #: A batch that has reached this size is not extended: the next batch is made while this one is being sent.
 BATCH_BYTES_ENOUGH = 1 << 20
-#: The limit of the number of messages in a batch. More messages would save nothing, and their objects take about ten
-#: times as much memory as their bytes.
+#: The limit of the number of messages in a batch. A larger batch would save nothing, and the objects of messages take
+#: about ten times as much memory as their encoded bytes.
 BATCH_MESSAGES_MAX = 4_096
-#: The limit of the number of entries in a batch: as many empty ones as a leader may have in flight to a follower.
+#: The limit of the number of entries in a batch: the number of empty entries that a leader may have in flight to a
+#: follower.
 BATCH_ENTRIES_MAX = IN_FLIGHT_BYTES_MAX // ENTRY_OVERHEAD_BYTES
 
 _COUNT = struct.Struct("<I")
@@ -133,7 +135,7 @@ def encode_message(message: Message) -> Frame:
 
 
 def join(frames: Sequence[Frame]) -> bytes:
-    """Join frames into a batch. Only here are their data copied."""
+    """Join frames into a batch. The entries' data are copied only here."""
     parts = [_COUNT.pack(len(frames))]
     for frame in frames:
         parts += frame.parts
@@ -190,7 +192,8 @@ def _encode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
 
 
 def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]:
-    """Decode the messages of a batch between two nodes. Raises ValueError for anything that `join` would not make."""
+    """Decode the messages of a batch between two nodes. Raises ValueError for bytes that `join` could not have
+    returned."""
     reader = _Reader(data, sender, receiver)
     (count,) = reader.numbers(_COUNT)
     if count > BATCH_MESSAGES_MAX:
@@ -212,7 +215,7 @@ class _Reader:
         self._place = 0
         self.sender = sender
         self.receiver = receiver
-        #: The number of entries that may still follow.
+        #: The number of further entries that the batch may contain.
         self.entries_left = BATCH_ENTRIES_MAX
 
     @property

@@ -34,7 +34,7 @@ from saros_wire.port_check import check_address
 
 
 class CannotListen(Exception):
-    """The address cannot be bound, or may only be bound if certificates are used."""
+    """The server cannot listen on the address, or may do so only with certificates."""
 
     code = 2004
 
@@ -73,7 +73,7 @@ class GrpcPeers:
     ) -> int:
         """Start to serve other nodes.
 
-        Call this only once. Return the port, which gRPC has chosen if 0 was given. Raises CannotListen.
+        Call this only once. Return the port. If port 0 was given, gRPC has chosen the port. Raises CannotListen.
         """
         assert self._server is None
         if self._credentials is None and not is_loopback(host):
@@ -127,7 +127,7 @@ class GrpcPeers:
         return self._calls.stream(node, name, request, timeout_s)
 
     def counters(self) -> dict[NodeId, PeerCounters]:
-        """Return the counters of traffic, per peer."""
+        """Return the counters of the traffic with each peer."""
         return self._counters.snapshot()
 
     def close(self) -> None:

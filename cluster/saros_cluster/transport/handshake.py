@@ -30,8 +30,8 @@ import msgspec
 from saros_cluster.node.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
-#: The version of the protocol. It is increased with every change of the handshake or the codec that an older node would
-#: not understand.
+#: The version of the protocol. It is increased whenever the handshake or the codec changes in a way that an older node
+#: would not understand.
 PEER_PROTOCOL = 2
 PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
 SENDER_KEY, RECEIVER_KEY, ADDRESS_KEY = "saros-sender", "saros-receiver", "saros-address"
@@ -45,7 +45,7 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class Refused(Exception):
-    """The other side has a different identity than expected, or meant to call another node."""
+    """The other side is not the expected node, or it meant to call another node."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -93,13 +93,14 @@ class CredentialSource(Protocol):
     """A source of the current credentials, since certificates are renewed while a node runs."""
 
     def now(self) -> PeerCredentials:
-        """Return the credentials for new connections. They are the same object while they are unchanged. Any thread."""
+        """Return the credentials for new connections. The same object is returned until the credentials change. Any
+        thread."""
 
 
 def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:
     """Return the metadata of a call from this node to another.
 
-    It includes the address on which this node listens, since the receiver may not know a new node yet, and could not
+    It includes the address on which this node listens. Otherwise a receiver that does not know this node yet could not
     answer.
     """
     address = ((ADDRESS_KEY, identity.address),) if identity.address else ()

@@ -5,15 +5,15 @@
               full: drop the oldest   lost, or refused: wait 50 ms ... 1 s, connect again
 
 A lane (the connection for the messages to one peer) is separate from other connections, so that the bytes of a snapshot
-do not delay a heartbeat. A lane connects when there is something to send. It sends only after the other side has
-answered the handshake, so that it sends the newest messages. All waiting messages are sent as one batch. Messages that
-a broken connection had taken are lost: Raft repeats them.
+do not delay a heartbeat. A lane connects when there is something to send. It takes messages from the queue only after
+the other side has answered the handshake, so the messages are the newest ones. All waiting messages are sent as one
+batch. Messages that a connection took before it broke are lost: Raft repeats them.
 
 The messages of two connections never mix: the old connection has ended before the next begins, and each carries a
 number by which the other side distinguishes them.
 
-Threads: `send` from any. Each lane has a thread that connects, and gRPC has a thread that takes batches while a
-connection lives.
+Threads: `send` from any. Each lane has a thread that connects. While a connection lives, a thread of gRPC takes the
+batches.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Outbox:
         self._messages_max = messages_max
         self._changed = threading.Condition()
         self._frames: deque[Frame] = deque()
-        #: Invariant: this is the sum of the frames' sizes.
+        #: Invariant: this number is the sum of the frames' sizes.
         self._bytes = 0
         self._closed = False
 
@@ -87,7 +87,7 @@ class Outbox:
             return taken
 
     def notify(self) -> None:
-        """Wake up the waiting threads, so that they check `is_over`."""
+        """Wake up the waiting threads, and let them check `is_over`."""
         with self._changed:
             self._changed.notify_all()
 
@@ -153,7 +153,7 @@ class PeerStream:
         self._clock = clock
         self._outbox = Outbox()
         self._closed = threading.Event()
-        #: The number of attempts to connect, and how many of these the other side accepted.
+        #: The number of attempts to connect, and the number of attempts that the other side accepted.
         self._attempts = 0
         self._accepted = 0
         #: The last problem that was logged, so that it is not logged again.

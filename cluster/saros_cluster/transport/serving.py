@@ -1,17 +1,19 @@
-"""The server side: Raft's batches, calls and streams of other nodes, each checked before it is carried out.
+"""The server side: The server side of Raft's batches, calls and streams: each request of another node is checked
+before it is carried out.
 
     handshake -> name, deadline -> a place -> handler -> answer
         |             |               |          |
        2019         2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
 
-The number of places is limited, separately for each kind of call, so that waiting calls do not take Raft's threads.
+The number of concurrent requests is limited separately for each kind, so that waiting calls do not take Raft's threads.
 
     connection 1 of node 7   ----m1--m2--|                        2 arrives: 1 is cancelled, and none of its messages
     connection 2 of node 7             --|--m3--m4--->            is delivered after the first one of 2
 
 A stream's iterator is closed when the other side has cancelled the stream, or is lost. Another thread cannot close a
-generator that is running, so a generator is closed at its next yield. An iterator of another kind is closed at once, by
-gRPC's thread, while another thread may be waiting in its `next`. Its `close` must not wait, and may be called twice.
+generator that is running, so a generator is closed at its next yield. An iterator that is not a generator is closed at
+once by a thread of gRPC, even if another thread is waiting in its `next`. The `close` of such an iterator must not
+wait, and may be called twice.
 
 Threads: gRPC's.
 """
@@ -50,10 +52,10 @@ from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_a
 
 logger = logging.getLogger(__name__)
 
-#: The limits of the numbers of senders of Raft's messages, calls, and streams at a time: each takes a thread while it
-#: lasts. The leader of the meta group has a lane from every other node. Most nodes have a few.
+#: The limits of concurrent senders of Raft's messages, of calls, and of streams. Each of them occupies a thread while
+#: it lasts. The leader of the meta group has a lane from every other node. Most nodes have a few.
 LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
-#: The number of threads: one for each of these, and some that refuse further requests.
+#: The number of threads: one for each permitted request, and some more that refuse further requests.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
 #: The limit of a call's deadline, and of the time to wait for a stream's next answer.
 DEADLINE_S_MAX = 3_600
@@ -257,7 +259,7 @@ def _place(places: threading.BoundedSemaphore) -> Iterator[None]:
 
 @contextmanager
 def _closing(answers: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Iterator[bytes]]:
-    """Yield the iterator's items. Close the iterator at the end, or when the other side is gone."""
+    """Yield the iterator's items. Close the iterator when the stream ends, or when the other side has disconnected."""
     close = getattr(answers, "close", None)
     if close is None:
         yield answers

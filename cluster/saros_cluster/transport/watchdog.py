@@ -58,7 +58,7 @@ class Watchdog:
                 self._limits.discard(limit)
 
     def close(self) -> None:
-        """Stop the thread, so that limits no longer have an effect."""
+        """Stop the thread. Time limits have no effect afterwards."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -71,7 +71,8 @@ class Watchdog:
                 limit.act()
 
     def _wait(self) -> list[Limit] | None:
-        """Wait until limits have passed, and return these limits. Return None if the watchdog is closed."""
+        """Wait until at least one time limit is exceeded, and return all exceeded limits. Return None if the watchdog
+        is closed."""
         with self._changed:
             while not self._closed:
                 now_ns = self._clock.monotonic_ns()

@@ -1,6 +1,7 @@
 """Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
-Commands contain no password and no secret of a token, only hashes that were made before. So a log or a snapshot
+Commands never contain a password or a token's secret. They contain hashes, which the caller has computed. So a log or
+a snapshot
 contains no secret, and applying a command is cheap. Decoding checks every field. Invalid bytes mean a corrupt log.
 
 Pure values: any thread.
@@ -79,7 +80,7 @@ class CreateRole:
 
 @dataclass(frozen=True, slots=True)
 class DropRole:
-    """Remove a role, also from all users that have this role."""
+    """Remove a role, and take it from all users that have it."""
 
     name: str
 
@@ -144,7 +145,8 @@ class DropToken:
 
 @dataclass(frozen=True, slots=True)
 class RecordTokenUse:
-    """Record that a user logged in with a token on a day (in days since 1970). A dropped token is no error."""
+    """Record that a user logged in with a token on a day (in days since 1970). If the token was dropped, the command
+    has no effect."""
 
     user: str
     name: str

@@ -30,15 +30,17 @@ class Directory(Protocol):
     """A store of users that can be read and changed. Implementations are thread-safe."""
 
     def users(self) -> Users:
-        """Return the state as known here, which is the same object until the state changes."""
+        """Return the state that this node knows. The same object is returned until the state changes."""
         ...
 
     def newest(self) -> Users:
-        """Return a state with all acknowledged changes, if quickly available, otherwise the state as known here."""
+        """Return a state with all acknowledged changes if it is quickly available, otherwise the state that this node
+        knows."""
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """Apply a change. On return, the change is durable, and visible here. Raises UserMistake, StorageError.
+        """Apply a change. When this returns, the change is durable, and `users` shows it. Raises UserMistake,
+        StorageError.
 
         `deadline_ns`: see `WriteRequest`.
         """

@@ -1,12 +1,12 @@
-"""The privileges of one user, which are the user's own and those of the user's roles, compiled into sets of texts.
+"""The privileges that one user has directly and through roles, compiled into sets of texts.
 
     granted READ_DATA on root.a.** and root.b.d.s      below {root.a}   exactly {root.b.d.s}
 
 A path is allowed if it is granted exactly, or if a path above it is granted together with everything below. This takes
 one look-up per node of the path, for any number of grants. An administrator may do everything.
 
-Paths are canonical texts. A cut at a dot inside back-quotes yields a text that is not a path and never matches, so
-cutting at every dot checks every node. Immutable. Pure: any thread.
+Paths are canonical texts. A path can be cut at every dot: a cut at a dot inside back-quotes yields a text that is not
+a path and never matches. Immutable. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Rights:
                 self._areas.setdefault(contained, _Areas()).add(granted.area)
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
-        """Return whether the user has the privilege for a path, or at all if the privilege is not about paths."""
+        """Return whether the user has the privilege for a path. If the privilege is not about paths, ignore the
+        path."""
         if self.administrator:
             return True
         areas = self._areas.get(privilege)

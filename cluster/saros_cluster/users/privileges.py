@@ -4,7 +4,7 @@
              root.plant.**                 everything below root.plant, at any depth
              root.**                       everything
 
-Other wildcards are refused, as in IoTDB, which makes it easy and fast to decide whether one area covers another.
+Other wildcards are refused, as in IoTDB. So it is easy and fast to decide whether one area covers another.
 Privileges that are not about paths are granted on `root.**`. Write privileges include the corresponding read
 privileges.
 
@@ -41,7 +41,7 @@ class Privilege(Enum):
     USE_TRIGGER = "USE_TRIGGER"
     #: Create, drop and see continuous queries, which run with their creator's privileges.
     USE_CQ = "USE_CQ"
-    # Privileges of IoTDB for statements that Saros does not have: they can be granted and are listed, without effect.
+    # Privileges of IoTDB for statements that Saros does not have. They can be granted and listed, but have no effect.
     USE_PIPE = "USE_PIPE"
     USE_MODEL = "USE_MODEL"
     EXTEND_TEMPLATE = "EXTEND_TEMPLATE"
@@ -49,7 +49,7 @@ class Privilege(Enum):
 
 EVERYWHERE = "root.**"
 ON_PATHS = frozenset({Privilege.READ_DATA, Privilege.WRITE_DATA, Privilege.READ_SCHEMA, Privilege.WRITE_SCHEMA})
-#: The privilege that another one includes.
+#: For each privilege that includes another one, the included privilege.
 CONTAINS = {Privilege.WRITE_DATA: Privilege.READ_DATA, Privilege.WRITE_SCHEMA: Privilege.READ_SCHEMA}
 _OF_USERS = frozenset({Privilege.MANAGE_USER, Privilege.MANAGE_ROLE})
 _SHORTHANDS = {

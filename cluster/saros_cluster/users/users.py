@@ -3,12 +3,12 @@
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
 Administrators are users with a flag. No name has a special meaning. The last administrator cannot be dropped. A user's
-`version` rises with every change that concerns the user, also through a role. Sessions compare the version, and use the
-new rights when it has risen. `password_version` is the version at which the password was set. Sessions that began with
-an older password version end. A token belongs to a user and is removed with the user. A new password does not revoke
-it.
+`version` rises with every change of the user or of one of the user's roles. A session compares the version with the
+one that it knows, and uses the new rights if the version has risen. `password_version` is the version at which the
+password was set. A session ends if it began with an older `password_version`. A token belongs to a user and is removed
+with the user. A new password does not revoke it.
 
-All checks of the state are made here, in the order in which changes are applied, so that all copies of the state agree.
+All checks of the state are made here, when a change is applied. Copies that apply the same changes therefore agree.
 The caller checks the privileges of the user that requests a change. Pure: any thread.
 """
 
@@ -239,7 +239,7 @@ class Users:
         return self._with(*self.members(holder.name), roles=[replace(self.role(holder.name), grants=ordered)])
 
     def _with(self, *users: User, roles: Iterable[Role] = ()) -> Users:
-        """Return the state with these roles and with these users, whose versions are raised."""
+        """Return the state with these roles and these users, and raise the version of each of these users."""
         version = self.version + 1
         changed = {user.name: replace(user, version=version) for user in users}
         return replace(
