@@ -22,7 +22,7 @@ _SIMPLE: dict[int, type[StorageError]] = {
 
 
 class ReadLost(Exception):
-    """A holder no longer has the query's view, and the query must be run again: another view may differ."""
+    """A holder no longer has the query's view. The query must be run again, since another view may have other data."""
 
     code = 2030
 
@@ -34,7 +34,7 @@ class TooManyReads(Exception):
 
 
 def local_error(error: RemoteError) -> Exception:
-    """Return the error that a local reader would have raised, with the node's name, or else `error` itself."""
+    """Return the error that a local reader would have raised, with the node's name, or `error` if there is none."""
     kind = _SIMPLE.get(error.code)
     if kind is None:
         return error

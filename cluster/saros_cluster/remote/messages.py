@@ -31,7 +31,7 @@ class ReadTarget(msgspec.Struct, frozen=True):
     """The view that a coordinator requires of a holder."""
 
     group: GroupId
-    #: The entry of the group's log that must be applied, or None if any state is sufficient (a weak read).
+    #: The entry of the group's log that the holder must have applied, or None if any state is sufficient (a weak read).
     minimum_applied: int | None
     #: The version of the coordinator's table (see `Ownership.check_view`).
     epoch: int
@@ -40,7 +40,8 @@ class ReadTarget(msgspec.Struct, frozen=True):
     #: How long the holder may wait until it has applied the required entry. After this time, the holder refuses the
     #: request.
     patience_ms: int = PATIENCE_MS_MAX
-    #: If set, the holder reads a view that it has under this name, instead of the group's region (see `opener`).
+    #: If set, the holder reads the view that it has stored under this name, instead of the group's region (see
+    #: `opener`).
     view_name: str = ""
 
     @property

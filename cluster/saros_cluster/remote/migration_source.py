@@ -5,8 +5,8 @@ The partition's data is read through this source until the partition's files hav
     new holder       data written here          rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
 
-The data no longer changes. A scan reads the columns of one device in one slice completely when it is opened. Implements
-`MemorySource`. Any thread.
+The data no longer changes. When a scan is opened, it reads all its rows: the requested columns of one device in one
+slice. Implements `MemorySource`. Any thread.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MigrationSource:
         return points_of(block.take(np.arange(block.rows - 1, -1, -1)))
 
     def read(self, request: ScanRequest) -> Block | None:
-        """Implement `MemorySource.read`. Raises what opening a scan raises, and ReadLost."""
+        """Implement `MemorySource.read`. Raises ReadLost, and the errors that opening a scan raises."""
         time = request.time.intersect(self._time)
         if time.empty:
             return None

@@ -1,4 +1,4 @@
-"""Reads moved slots at their former group: from this node's replica of that group, or at another holder.
+"""Reads moved slots from the group that owned them: from this node's replica of that group, or at another holder.
 
 The holder must have applied the fence, after which the slots no longer change. All holders that have applied the fence
 have the same data. Thread-safe.
@@ -75,7 +75,7 @@ class MigrationSources:
 
 
 class _Borrowed:
-    """A reader that releases its view or query when it is closed. Implements `SeriesReader`."""
+    """A reader that, when it is closed, also releases its view or its query. Implements `SeriesReader`."""
 
     def __init__(self, reader: SeriesReader, give_back: Callable[[], None]) -> None:
         self._reader = reader

@@ -27,7 +27,7 @@ Piece = Block | Summary | Summaries
 
 
 def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None]:
-    """Yield the items to send, or None after work without a result, so that the caller can check the time."""
+    """Yield the items to send. After work without a result, yield None, so that the caller can check the time."""
     while (item := source.next()) is not None:
         if isinstance(item, Summary):
             yield item

@@ -1,4 +1,4 @@
-"""Opens views for queries of other nodes: a view of a replica that has applied enough, or one stored under a name.
+"""Opens views for queries of other nodes: a view of a replica that has applied the required entry, or a named view.
 
     replica      waits until it has applied the required entry, and the moves that the coordinator's table contains;
                  if it lags for too long, it refuses, and the coordinator asks another holder

@@ -4,9 +4,9 @@
       ├─ group 4 ── pinned view ── reader 17, reader 18      `open` pins a view per group, once, and adds readers to it
       └─ group 9 ── pinned view ── reader 21                 `stream` answers one reader's batches, then ends it
 
-A reader is *idle* (its stream has not begun, or waits until the other side takes a batch), *busy* (some thread reads
-from it), or *ended*. The thread that ends an idle reader also closes it. A busy reader is closed by the thread that is
-reading from it. A view is closed when its query has ended and it has no users.
+A reader is *idle* (its stream has not begun, or is waiting for the other side to take a batch), *busy* (a thread is
+reading from it), or *ended*. The thread that ends an idle reader also closes it. A busy reader is closed by the thread
+that is reading from it. A view is closed when its query has ended and it has no users.
 
 A reader ends when its last batch is sent, its stream is closed or its connection lost, its query is closed, or its
 lease runs out: a query without requests or renewals for 60 s is released by `expire`. A later request for the same
@@ -15,15 +15,15 @@ query gets ReadLost, never a new view: a query sees at most one version of a gro
 Only the data that the request needs is sent (`partial_aggregation`); neighbouring summaries are joined.
 
 The transport controls the flow: the next batch is made only when the previous one has been taken. The first answer
-contains only the first item. Later answers are filled up to about a mebibyte, or for a fifth of a second. After that
-time even an empty batch is sent, so that the other side sees that this node is alive.
+contains only the first item. Each later answer is sent when it has about a mebibyte, or after a fifth of a second.
+After that time even an empty batch is sent, so that the other side sees that this node is alive.
 
 A call that opens several readers also returns their first batches, if these are small and quickly read. A query over
 many small series therefore needs only a few calls.
 
-A stream occupies one of the transport's places until its reader is read to the end, and a join of many series reads all
-of them in step. So the number of streams is limited, and a reader that has no stream must be asked for each batch
-(`next`).
+The transport limits the number of streams. A stream counts until its reader is read to the end, and a join of many
+series reads all of them at the same time. So only some readers get a stream. The coordinator must request each batch of
+the other readers by a call (`next`).
 
 Thread-safe. The lock is never held while a view or reader is opened, read from or closed.
 """
@@ -64,24 +64,25 @@ from saros_storage.scan.reading import ReadView, ScanRequest, SeriesReader
 #: The lease of a query: long enough for two lost renewals, short enough that the files of a query whose coordinator
 #: died are soon released.
 LEASE_NS = 60_000_000_000
-#: The limit of open queries, which exceeds the number of sessions that a node serves: only a coordinator that fails to
-#: close its queries reaches it.
+#: The limit of open queries. A node serves fewer sessions than that, so only a coordinator that fails to close its
+#: queries reaches the limit.
 QUERIES_MAX = 4_096
 #: The limit of open readers: an idle reader costs some kilobytes, and a query may join all
 #: series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
-#: The limit of streams, half of the transport's places. The other half is for transfers of files to new holders.
+#: The limit of streams: half of the streams that the transport permits. The other half is for transfers of files to
+#: new holders.
 STREAMS_MAX = 32
 #: The limit of streams of one query, so that a wide join does not take all streams.
 STREAMS_PER_QUERY_MAX = 8
 #: The size at which a batch is sent: large enough that the cost of a message is small, small enough that many can be in
 #: flight.
 BATCH_BYTES = 1 << 20
-#: Size and time limits of the first batches of readers that are opened together: enough for all of a small series, or
-#: for the first rows of a larger one.
+#: Size and time limits of the first batches of readers that are opened together: enough for a small series, or for the
+#: first rows of a large one.
 FIRST_BYTES = 64 << 10
 FIRST_NS_MAX = 2_000_000
-#: A batch is sent after this time, whether it is full or not.
+#: A batch is sent after this time even if it is not full.
 FILL_NS_MAX = 200_000_000
 
 _Key = tuple[NodeId, QueryId]
@@ -115,10 +116,10 @@ class _Reader(msgspec.Struct):
     pieces: Iterator[Piece | None]
     pin: _Pin
     query: _Query
-    #: True once the reader's stream was opened, after which it cannot be read in any other way.
+    #: True once the reader's stream was opened. From then on, the reader can only be read through the stream.
     streamed: bool = False
-    #: The size at which the next batch is sent, and the time for which it may be filled. For the first batch, any item
-    #: is enough.
+    #: The size at which the next batch is sent, and the time after which it is sent even if it is smaller. The first
+    #: batch is sent as soon as it has an item.
     bytes_wanted: int = 0
     fill_ns_max: int = FILL_NS_MAX
     busy: bool = False
@@ -180,8 +181,8 @@ class ReaderService:
     def _open(self, asker: NodeId, data: bytes) -> bytes:
         """Open readers for another node.
 
-        Raises TooManyReads, ReadLost, and what `open_view` and readers raise. If it raises an error, all readers of the
-        call are closed.
+        Raises TooManyReads, ReadLost, and the errors of `open_view` and of readers. If an error is raised, all readers
+        that the call has opened are closed.
         """
         question = _read(OPEN, OpenQuestion.decode, data)
         key = (asker, question.query)
@@ -269,9 +270,11 @@ class ReaderService:
             return readers
 
     def _first_batches(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
-        """Yield each reader's number, with its first batch while size and time allow. A single reader gets no batch.
+        """Yield each reader's number, with its first batch until the limit of size or time is reached.
 
-        Instead, a single reader's stream starts at once.
+        If there is only one reader, its first batch is not included.
+
+        Instead, the reader's stream starts at once.
         """
         started_ns = self._clock.monotonic_ns()
         size = 0
@@ -307,7 +310,7 @@ class ReaderService:
     # ------------------------------------------------------------------ reading
 
     def _stream(self, asker: NodeId, data: bytes) -> Iterator[bytes]:
-        """Return the stream of a reader's batches. Raises ReadLost, TooManyReads, and what the reader raises."""
+        """Return the stream of a reader's batches. Raises ReadLost, TooManyReads, and the errors of the reader."""
         question = _read(STREAM, ReaderQuestion.decode, data)
         key = (asker, question.query)
         answers = self._answers(key, self._claim_stream(key, question.reader))
@@ -341,7 +344,7 @@ class ReaderService:
                 reader.query.streams -= 1
 
     def _next(self, asker: NodeId, data: bytes) -> bytes:
-        """Return the next batch of a reader without a stream. Raises ReadLost, and what the reader raises."""
+        """Return the next batch of a reader without a stream. Raises ReadLost, and the errors of the reader."""
         question = _read(NEXT, ReaderQuestion.decode, data)
         key = (asker, question.query)
         with self._lock:

@@ -39,7 +39,7 @@ OPEN_TIMEOUT_S = 10.0
 #: Longest time between two answers. A holder sends empty batches while it skips data, so a silent holder counts as
 #: dead.
 ANSWER_TIMEOUT_S = 30.0
-#: Error codes that mean that all streams of the holder, or of the transport, are in use.
+#: The error codes for a holder or a transport that has reached its limit of streams.
 _NO_STREAM = (TooManyReads.code, 606)
 
 
@@ -62,10 +62,10 @@ def open_readers(
 ) -> tuple[int, list[RemoteSeriesReader]]:
     """Open readers at a holder.
 
-    Return the last entry that the holder's view may show, and a reader for each request. `pinned` is True if the query
-    has read the group at this holder before. `abandoned` is a list that the query's readers at this holder share. The
-    list has the numbers of the readers that the holder should end. Raises Unreachable, errors of storage, and
-    RemoteError if the node is not a holder, has too many reads, or has ended the lease.
+    Return a reader for each request, after the last entry of the group's log that the holder's view may show. `pinned`
+    is True if the query has read the group at this holder before. `abandoned` is a list that the query's readers at
+    this holder share. The list has the numbers of the readers that the holder should end. Raises Unreachable, errors of
+    storage, and RemoteError if the node is not a holder, has too many reads, or has ended the lease.
     """
     abandoned = deque() if abandoned is None else abandoned
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))
@@ -94,7 +94,7 @@ def open_readers(
 
 
 class _Pulls:
-    """The answers of a reader that has no stream and makes one call for each answer."""
+    """The answers of a reader without a stream. Each answer takes one call."""
 
     def __init__(self, peers: Peers, node: NodeId, question: bytes) -> None:
         self._peers = peers
@@ -207,7 +207,7 @@ class RemoteSeriesReader:
             raise StoreClosed(f"the reader of {self._request.device} is closed")
 
     def _check(self, item: Item) -> None:
-        """Raise ValueError unless the item has the request's columns: other columns must not reach a kernel."""
+        """Raise ValueError unless the item has exactly the requested columns. Kernels must not get other columns."""
         types = tuple(column.type for column in item.columns) if isinstance(item, Block) else item.types
         if types != self._request.types or item.rows == 0:
             raise ValueError(f"node {self._node} returned other columns of {self._request.device} than requested")

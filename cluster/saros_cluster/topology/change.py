@@ -8,8 +8,8 @@
     REGROUPING    learners become voters; leaving members leave their groups
     ABORTING      instead of the above, while it is still PREPARING: learners leave again
 
-Values that the meta group agrees on (`topology`). Each step of a change is an entry of the meta group's log, so any
-node may drive the change, and two nodes may do so at once. Pure: any thread.
+Values that the meta group agrees on (`topology`). Each step of a change is an entry of the meta group's log. So any
+node may drive the change, and two nodes may drive it at once. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ class Move(msgspec.Struct, frozen=True):
     holders: tuple[NodeId, ...]
     #: The table's epoch from which the target owns the slots. It is also the generation of the data written there.
     epoch: int
-    #: The entry of the source's log after which the source rejects the slots. Moves are fenced in order.
+    #: The entry of the source's log after which the source rejects requests for the slots. Moves are fenced in
+    #: order.
     fence: int | None = None
-    #: True once the target's log has opened the slots, too.
+    #: True once an entry of the target's log has opened the slots for reads and writes.
     opened: bool = False
-    #: The nodes that durably have all files of the slots.
+    #: The nodes that have durably stored all files of the slots.
     loaded: frozenset[NodeId] = frozenset()
-    #: True once all nodes that need the files have them, so that the slots are no longer read at the source.
+    #: True once all nodes that need the files have them. From then on, the slots are no longer read at the source.
     arrived: bool = False
-    #: True once the source's log has dropped the slots.
+    #: True once an entry of the source's log has dropped the slots.
     dropped: bool = False
-    #: True if all copies of the source's data are lost, so that the slots start empty.
+    #: True if all copies of the source's data are lost. The slots then start empty at the target.
     lost: bool = False
 
 
@@ -79,7 +80,7 @@ class Change(msgspec.Struct, frozen=True):
     regroups: Mapping[GroupId, MembershipChange]
     #: The moves. The number of a move is its index here.
     moves: tuple[Move, ...]
-    #: True once slots move, so that the change can no longer be aborted.
+    #: True once slots move. From then on, the change cannot be aborted.
     going: bool = False
     aborting: bool = False
     #: Joining nodes that are lost and that the change no longer waits for.
@@ -107,7 +108,10 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def blocks_drops(self) -> bool:
-        """True while slots move or are about to move: a drop could miss their data, or find no owner of the slots."""
+        """True while slots move or are about to move.
+
+        At that time, a drop could miss their data, or find no owner of the slots.
+        """
         return self.is_prepared and self.stage in (Stage.PREPARING, Stage.MOVING)
 
     @property

@@ -9,8 +9,8 @@
       ForceSingleMember    it continues with the member whose log is the newest
       RecreateGroup        if it is new and all its members are lost, it starts again elsewhere
 
-Every step of a change except the first, and every report on a node, names its change by id. A late step of a change
-that has ended has therefore no effect, and neither has a repeated step. Pure values: any thread.
+Every step of a change except the first, and every report on a node, names its change by id. So a step has no effect if
+it is repeated, or if its change has already ended. Pure values: any thread.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class Begin(msgspec.Struct, frozen=True):
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
-    #: For each head, the slots that its group should own. If this is set, no node joins or leaves.
+    #: For each head, the slots that its group should own. If this is set, the change lets no node join or leave.
     owners: Mapping[NodeId, tuple[int, ...]] = msgspec.field(default_factory=dict)
-    #: For each head, the members that its group should have. If this is set, nothing else changes.
+    #: For each head, the members that its group should have. If this is set, the change consists of these memberships
+    #: only.
     members: Mapping[NodeId, tuple[NodeId, ...]] = msgspec.field(default_factory=dict)
 
 
@@ -63,7 +64,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Proceed(msgspec.Struct, frozen=True):
-    """Start to move slots, when all is prepared.
+    """Start to move slots. All groups of the change are ready by then.
 
     No slot is fenced before this command, and the change cannot be aborted after it. The command has no effect while a
     drop is in progress (`meta.state`).
@@ -91,7 +92,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Report that a node durably has all files of a move's slots."""
+    """Report that a node has durably stored all files of a move's slots."""
 
     change: int
     move: int
@@ -106,7 +107,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Regrouped(msgspec.Struct, frozen=True):
-    """Report that a group has the members of version `version` of its wanted membership."""
+    """Report that a group has the members that version `version` of its wanted membership lists."""
 
     change: int
     group: GroupId
@@ -128,7 +129,10 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 class ForceSingleMember(msgspec.Struct, frozen=True):
-    """Continue a group that lost its majority with one member. `version` is the version of its wanted membership."""
+    """If a group has lost its majority, continue it with a single member.
+
+    `version` is the version of its wanted membership.
+    """
 
     group: GroupId
     node: NodeId

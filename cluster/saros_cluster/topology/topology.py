@@ -35,7 +35,7 @@ FIRST_VERSION = 1
 class NodeState(Enum):
     """The state of a node in the cluster."""
 
-    #: The node is admitted: it receives the meta group's log, and nothing else.
+    #: The node is admitted: so far, it receives only the meta group's log.
     WAITING = "waiting"
     IN = "in"
     GONE = "gone"
@@ -64,11 +64,12 @@ class Topology(msgspec.Struct, frozen=True):
     last: tuple[int, bool] | None = None
     #: Nodes that are lost for good, including removed ones: their messages are ignored.
     lost: frozenset[NodeId] = frozenset()
-    #: Groups that were forced to a single member, each with the version of that membership. The member leads without an
-    #: election. This is no longer relevant once the group has a newer wanted membership.
+    #: Groups that an operator has reduced to a single member, each with the version of that membership. The member
+    #: leads without an election. An item has no effect once its group has a newer wanted membership.
     forced_single: Mapping[GroupId, int] = msgspec.field(default_factory=dict)
-    #: For each group, the term in which its last membership change was committed. A new member starts with this term. A
-    #: leader of an earlier term may not know that the node had left, and would count on the node's earlier answers.
+    #: For each group, the term in which its last membership change was committed. A new member starts with this term.
+    #: A leader of an earlier term may not know that the node had left, and would rely on the answers that the node
+    #: gave before.
     terms: Mapping[GroupId, int] = msgspec.field(default_factory=dict)
     #: The limit of voters of the meta group, or None if all nodes are voters.
     meta_voters: int | None = None
@@ -123,7 +124,7 @@ class Topology(msgspec.Struct, frozen=True):
         return frozenset(found)
 
     def is_broken(self, group: GroupId) -> bool:
-        """Return whether a group may have lost its majority, in its current membership or in its future one."""
+        """Return whether a group may have lost the majority of its current members or of its future members."""
         halves = [self.wanted[group].voters]
         if self.change is not None and group in self.change.regroups:
             regroup = self.change.regroups[group]
@@ -137,8 +138,8 @@ class Topology(msgspec.Struct, frozen=True):
     def needed(self, move: Move) -> frozenset[NodeId]:
         """Return the target's members that must have a move's files before the source drops them.
 
-        Members that are lost or given up need no files, unless this leaves no member. Nobody needs the files of a lost
-        move.
+        Members that are lost or given up need no files, unless this leaves no member. No member needs the files of a
+        lost move.
         """
         assert self.change is not None
         if move.lost:
@@ -182,7 +183,7 @@ class Topology(msgspec.Struct, frozen=True):
         return found - self.lost
 
     def meta_voters_among(self, live: Collection[NodeId]) -> tuple[NodeId, ...]:
-        """Return the voters that the meta group should have if these are the live nodes."""
+        """Return the voters that the meta group should have if only these nodes are live."""
         if self.meta_voters is None:
             return tuple(sorted(live))
         return chosen_voters(self.wanted[META].voters, live, self.meta_voters, self.racks)

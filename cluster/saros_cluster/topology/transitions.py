@@ -1,9 +1,9 @@
 """The effect of a command on a topology: the rules of growing and shrinking.
 
-A command is checked here, when its entry of the meta group's log is applied. If two conflicting commands are sent at
-once, only one of them is therefore accepted. A step of a change that has ended, or a repeated step, has no effect. A
-driver may therefore repeat steps, be late, and run at the same time as others. `placement.members` chooses the members
-of groups, and `placement.balancer` chooses the owners of slots.
+A command is checked here, when its entry of the meta group's log is applied. So if two conflicting commands are sent at
+once, only one of them is accepted. A step of a change that has ended, or a repeated step, has no effect. So a driver
+may repeat steps, send them late, and run at the same time as other drivers. `placement.members` chooses the members of
+groups, and `placement.balancer` chooses the owners of slots.
 
 Pure: any thread.
 """
@@ -356,9 +356,9 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
 def _without_lost(topology: Topology, change: Change) -> Change:
     """Replace lost nodes as members.
 
-    Mark moves without any remaining holder as lost, so that their slots start empty. A node that was to leave a group
-    and has not fetched all arrived data cannot stay in the group instead, since the source may have dropped the data by
-    now. The next change adds such a node as a new member, which then fetches all the data.
+    Mark each move as lost if no holder of its data remains. The slots of a lost move start empty. A node that was to
+    leave a group and has not fetched all arrived data cannot stay in the group instead, since the source may have
+    dropped the data by now. The next change adds such a node as a new member, which then fetches all the data.
     """
     lost = topology.lost
     left = (({*topology.in_state(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
@@ -397,7 +397,8 @@ def _force_single_member(topology: Topology, command: ForceSingleMember, index: 
 def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
     """Start a group once more.
 
-    Slots that are still at their source move to the new group again. Slots that have left the source are lost.
+    Slots that are still at their source move to the new group again. The data of slots that have left the source is
+    lost.
     """
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     head = NodeId(group)
@@ -422,7 +423,7 @@ def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, 
 
 
 def _advance(topology: Topology, before: Stage | None, index: int) -> Topology:
-    """Apply the consequences of a command: slots have arrived, members must change, or the change has ended."""
+    """Apply the consequences of a command: mark slots as arrived, change memberships, or end the change."""
     found, change = topology, topology.change
     assert change is not None
     arrived = [n for n, m in enumerate(change.moves) if m.opened and not m.arrived and found.needed(m) <= m.loaded]

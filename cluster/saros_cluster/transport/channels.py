@@ -4,8 +4,8 @@
     Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
     Stream   bytes -> bytes*        likewise; each answer within `saros-timeout-ms`
 
-A failed call ends with a status. If the other node itself reported the failure, the metadata `saros-code` contains
-that node's error code. Bytes are passed unchanged, and no call is retried automatically. Thread-safe.
+A failed call ends with a status. If the other node itself reported the failure, the metadata `saros-code` contains that
+node's error code. Bytes are passed unchanged, and no call is retried automatically. Thread-safe.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ another node's name. An entry's index is not encoded either, since entries follo
 
 The bytes are untrusted. Every length is checked against the remaining bytes before an object is made. The numbers of
 messages and entries are limited, since an object takes more memory than its encoded bytes. Invalid input raises
-ValueError:
-unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: if bytes are decoded
-and encoded again, the result is the same bytes.
+ValueError: unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: if bytes
+are decoded and encoded again, the result is the same bytes.
 
 Pure: any thread.
 """
@@ -192,8 +191,10 @@ def _encode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
 
 
 def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]:
-    """Decode the messages of a batch between two nodes. Raises ValueError for bytes that `join` could not have
-    returned."""
+    """Decode the messages of a batch between two nodes.
+
+    Raises ValueError for bytes that `join` could not have returned.
+    """
     reader = _Reader(data, sender, receiver)
     (count,) = reader.numbers(_COUNT)
     if count > BATCH_MESSAGES_MAX:

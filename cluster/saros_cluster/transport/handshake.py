@@ -93,8 +93,10 @@ class CredentialSource(Protocol):
     """A source of the current credentials, since certificates are renewed while a node runs."""
 
     def now(self) -> PeerCredentials:
-        """Return the credentials for new connections. The same object is returned until the credentials change. Any
-        thread."""
+        """Return the credentials for new connections.
+
+        The same object is returned until the credentials change. Any thread.
+        """
 
 
 def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:

@@ -1,5 +1,4 @@
-"""The server side: The server side of Raft's batches, calls and streams: each request of another node is checked
-before it is carried out.
+"""The server side of Raft's batches, calls and streams. Each request is checked before it is carried out.
 
     handshake -> name, deadline -> a place -> handler -> answer
         |             |               |          |

@@ -71,8 +71,10 @@ class Watchdog:
                 limit.act()
 
     def _wait(self) -> list[Limit] | None:
-        """Wait until at least one time limit is exceeded, and return all exceeded limits. Return None if the watchdog
-        is closed."""
+        """Wait until at least one time limit is exceeded, and return all exceeded limits.
+
+        Return None if the watchdog is closed.
+        """
         with self._changed:
             while not self._closed:
                 now_ns = self._clock.monotonic_ns()

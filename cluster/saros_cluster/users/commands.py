@@ -1,8 +1,8 @@
 """Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
-Commands never contain a password or a token's secret. They contain hashes, which the caller has computed. So a log or
-a snapshot
-contains no secret, and applying a command is cheap. Decoding checks every field. Invalid bytes mean a corrupt log.
+Commands never contain a password or a token's secret. They contain hashes, which the caller has computed. So a log or a
+snapshot contains no secret, and applying a command is cheap. Decoding checks every field. Invalid bytes mean a corrupt
+log.
 
 Pure values: any thread.
 """
@@ -145,8 +145,10 @@ class DropToken:
 
 @dataclass(frozen=True, slots=True)
 class RecordTokenUse:
-    """Record that a user logged in with a token on a day (in days since 1970). If the token was dropped, the command
-    has no effect."""
+    """Record that a user logged in with a token on a day (in days since 1970).
+
+    If the token was dropped, the command has no effect.
+    """
 
     user: str
     name: str

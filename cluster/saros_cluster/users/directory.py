@@ -34,13 +34,13 @@ class Directory(Protocol):
         ...
 
     def newest(self) -> Users:
-        """Return a state with all acknowledged changes if it is quickly available, otherwise the state that this node
-        knows."""
+        """Return a state with all acknowledged changes if quickly available, otherwise the state that this node knows."""
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """Apply a change. When this returns, the change is durable, and `users` shows it. Raises UserMistake,
-        StorageError.
+        """Apply a change.
+
+        When this returns, the change is durable, and `users` shows it. Raises UserMistake, StorageError.
 
         `deadline_ns`: see `WriteRequest`.
         """

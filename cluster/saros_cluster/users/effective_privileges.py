@@ -5,8 +5,8 @@
 A path is allowed if it is granted exactly, or if a path above it is granted together with everything below. This takes
 one look-up per node of the path, for any number of grants. An administrator may do everything.
 
-Paths are canonical texts. A path can be cut at every dot: a cut at a dot inside back-quotes yields a text that is not
-a path and never matches. Immutable. Pure: any thread.
+Paths are canonical texts. A path can be cut at every dot: a cut at a dot inside back-quotes yields a text that is not a
+path and never matches. Immutable. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ class Rights:
                 self._areas.setdefault(contained, _Areas()).add(granted.area)
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
-        """Return whether the user has the privilege for a path. If the privilege is not about paths, ignore the
-        path."""
+        """Return whether the user has the privilege for a path.
+
+        If the privilege is not about paths, ignore the path.
+        """
         if self.administrator:
             return True
         areas = self._areas.get(privilege)

@@ -4,9 +4,8 @@
              root.plant.**                 everything below root.plant, at any depth
              root.**                       everything
 
-Other wildcards are refused, as in IoTDB. So it is easy and fast to decide whether one area covers another.
-Privileges that are not about paths are granted on `root.**`. Write privileges include the corresponding read
-privileges.
+Other wildcards are refused, as in IoTDB. So it is easy and fast to decide whether one area covers another. Privileges
+that are not about paths are granted on `root.**`. Write privileges include the corresponding read privileges.
 
 Pure: any thread.
 """

@@ -3,13 +3,13 @@
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
 Administrators are users with a flag. No name has a special meaning. The last administrator cannot be dropped. A user's
-`version` rises with every change of the user or of one of the user's roles. A session compares the version with the
-one that it knows, and uses the new rights if the version has risen. `password_version` is the version at which the
-password was set. A session ends if it began with an older `password_version`. A token belongs to a user and is removed
-with the user. A new password does not revoke it.
+`version` rises with every change of the user or of one of the user's roles. A session compares the version with the one
+that it knows, and uses the new rights if the version has risen. `password_version` is the version at which the password
+was set. A session ends if it began with an older `password_version`. A token belongs to a user and is removed with the
+user. A new password does not revoke it.
 
-All checks of the state are made here, when a change is applied. Copies that apply the same changes therefore agree.
-The caller checks the privileges of the user that requests a change. Pure: any thread.
+All checks of the state are made here, when a change is applied. Copies that apply the same changes therefore agree. The
+caller checks the privileges of the user that requests a change. Pure: any thread.
 """
 
 from __future__ import annotations
