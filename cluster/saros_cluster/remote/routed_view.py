@@ -18,9 +18,9 @@ large to return at once:
 
 A query reads a group at one holder: the first candidate that answers and has applied enough. The holder pins its view
 when the query first asks it. If that holder is lost later, the query fails, since another holder's view may differ. If
-no candidate answers, a partial read leaves the group out. The query's `ReadPoint` records the visible index of each
-group, local or remote. The deadline of the `ReadPoint` limits the calls that open readers. Once the deadline has
-passed, these calls have their usual timeout again.
+no candidate answers and the read may be partial, the result lacks the group's data. The query's `ReadPoint` records the
+visible index of each group, local or remote. The deadline of the `ReadPoint` limits the calls that open readers. A call
+that begins after the deadline has its usual timeout.
 
 Thread-safe. The readers that it opens are not.
 """
@@ -69,7 +69,8 @@ logger = logging.getLogger(__name__)
 #: Timeout of the call that tells a holder that a query is over. If the call fails, the query's lease runs out at that
 #: holder.
 CLOSE_TIMEOUT_S = 1.0
-#: The timeout of that call to a holder that has not answered. It is shorter, since the caller waits to see its error.
+#: The timeout of that call if the holder has not answered an earlier call. It is shorter, since the caller waits to
+#: see its error.
 _SILENT_CLOSE_TIMEOUT_S = 0.05
 
 #: Limit of the number of readers that one call opens: enough to make the cost of a round trip negligible. Readers that
@@ -79,13 +80,13 @@ AHEAD_MAX = 256
 #: A request for no rows.
 _NOTHING = ScanRequest("root", ("_",), (DataType.INT64,), aligned=False, time=TimeRange(0, 0))
 
-#: Errors after which another holder is tried. The holder does not answer, has no replica, has a replica that lags, or
-#: has one whose slots have moved.
+#: The errors after which the view tries another holder. The holder does not answer, has no replica, has a replica that
+#: lags, or has one whose slots have moved.
 _ELSEWHERE = (Unreachable.code, NotHere.code, MOVED)
 
 #: Returns the groups that have a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
-#: Returns the holders of a group in the order in which to ask them, or none if the local view has the group.
+#: Returns the holders of a group in the order in which to ask them, or no holders if the local view has the group.
 Holders = Callable[[GroupId], Sequence[RemoteTarget]]
 
 _Item = Block | Summary | Summaries
@@ -132,7 +133,7 @@ class RoutedView:
         self._places: dict[ScanRequest, int] = {}
         #: Nodes that may have views or readers for the query.
         self._queried: set[NodeId] = set()
-        #: Those of the nodes in `_queried` that have not answered.
+        #: The nodes of `_queried` that have not answered.
         self._silent: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 
@@ -173,7 +174,7 @@ class RoutedView:
             for reader in readers:
                 while (item := reader.next()) is not None:
                     assert isinstance(item, Block)
-                    # Slices of different groups have no time in common.
+                    # Slices of different groups never overlap in time.
                     found = [max(a, b, key=_time_of) for a, b in zip(found, points_of(item), strict=True)]
         finally:
             for reader in readers:
@@ -285,7 +286,7 @@ class RoutedView:
                 return readers
 
     def _deadline_ns(self) -> int | None:
-        """Return the time (monotonic) at which calls to holders end, or None if each has its usual timeout."""
+        """Return the time (monotonic) at which calls to holders must end, or None if each call has its usual timeout."""
         end_ns = self._point.deadline_ns
         return None if self._clock is None or end_ns is None or self._clock.monotonic_ns() >= end_ns else end_ns
 
@@ -343,15 +344,15 @@ class RoutedView:
 class _Group(msgspec.Struct):
     """A query's state of a remote group.
 
-    Only a thread that holds `opening` changes it, and it holds `opening` during calls.
+    Only a thread that holds the lock `opening` changes the state. The thread holds this lock during calls.
     """
 
-    #: The possible holders. The first one is asked, and the others are alternatives until a view is pinned.
+    #: The possible holders. The first holder is asked. The other holders are alternatives until a view is pinned.
     holders: deque[RemoteTarget]
     opening: threading.Lock = msgspec.field(default_factory=threading.Lock)
     #: True once the holder has pinned a view.
     pinned: bool = False
-    #: The number of readers that the next call opens, if that many are expected.
+    #: The number of readers that the next call opens, unless fewer are expected.
     ahead: int = 1
     opened: set[ScanRequest] = msgspec.field(default_factory=set)
     #: Readers that are open but not requested yet.
@@ -370,7 +371,7 @@ class _Group(msgspec.Struct):
         return self.holders[0]
 
     def add_opened(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
-        """Record the readers that a call has opened. All but the first are stored for later requests."""
+        """Record the readers that a call has opened. All readers except the first are stored for later requests."""
         self.pinned = True
         self.opened.update(requests)
         self.ready.update(zip(requests[1:], readers[1:], strict=True))
@@ -427,7 +428,10 @@ class MergedReader:
         bisect.insort(self._heads, (self._place(item), item, reader), key=_order_of)
 
     def _place(self, item: _Item) -> int:
-        """Return an item's position in the scan. Any time of a block or summary will do, since items do not overlap."""
+        """Return an item's position in the scan.
+
+        The position may be any time in a block or summary, since items do not overlap.
+        """
         if isinstance(item, Summaries):
             return int(self._places(item.slice(0, 1))[0])
         time = int(item.times[0]) if isinstance(item, Block) else item.start

@@ -4,9 +4,9 @@
     unavailable  --failure-->  unavailable since the same moment
     unavailable  --success-->  available
 
-A failure is an attempt that found no leader, or whose leader did not confirm. A success is an answer from the leader,
-even if the leader refuses the request. The state is kept in memory, and covers only requests of this node: a group may
-have had a leader between two failures.
+A failure is an attempt that found no leader, or to which the leader sent no confirmation. A success is an answer from
+the leader, even if the leader refuses the request. The state is kept in memory, and covers only requests of this node.
+So a group may have had a leader between two failures.
 
 Each waiting request occupies one of the server's threads. So the number of places for waiting requests is limited. A
 request without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure;
@@ -26,15 +26,14 @@ from saros_storage.base.clock import Clock
 
 #: An election takes at most two seconds. A group that has been unavailable for longer than this has lost nodes.
 OUTAGE_SECONDS = 10.0
-#: A request waits this long for a group without a leader, which is enough to ask each member that answers.
+#: A request waits this long for a group without a leader. This is enough time to ask each member that answers.
 PATIENCE_SECONDS = 1.0
 #: The number of requests of this node that may wait at the same time for groups without a leader: half of the threads
 #: that serve clients.
 WAITING_MAX = 16
-#: If a group has been unavailable for less than this, this node may just have asked the wrong member.
+#: If a group has been unavailable for a shorter time than this, this node may only have asked the wrong member.
 _GRACE_SECONDS = 0.25
-#: After this time, a failure no longer says anything about the group: it may have had a leader since, and lost it
-#: again.
+#: A failure that is older than this is ignored: since then, the group may have had a leader and lost it.
 _EVIDENCE_SECONDS = 60.0
 
 
@@ -87,7 +86,7 @@ class Availability:
         return None if outage is None else datetime.fromtimestamp(outage.since_ns // 1_000_000_000, UTC)
 
     def patience_s(self, group: GroupId, wanted_s: float) -> float:
-        """Return how long a request that may wait `wanted_s` waits for the group now."""
+        """Return how long a request that may wait `wanted_s` would wait for the group now."""
         outage = self._outages.get(group)
         if outage is None:
             return wanted_s

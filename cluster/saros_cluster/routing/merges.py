@@ -3,9 +3,9 @@
     request   {id, databases, full}     to each node, repeatedly
     answer    in progress | done | an error
 
-A node merges on a separate thread, and stops when the coordinator has not polled it for a while. A MERGE that was
-killed, or whose coordinator failed, therefore soon stops. The coordinator skips a node that does not answer. That node
-will merge in the background anyway.
+A node merges on a separate thread, and stops when the coordinator has not polled it for a while. So a MERGE stops
+shortly after it was killed or its coordinator has failed. The coordinator skips a node that does not answer. The
+skipped node merges its files later, in the background.
 
 Thread-safe.
 """
@@ -30,7 +30,7 @@ MERGE = "merge"
 _WAIT_SECONDS = 0.5
 #: A merge stops if its coordinator has not polled for this long.
 _WANTED_NS = 15_000_000_000
-#: The maximum number of merges on one node at a time, since each has a thread.
+#: The maximum number of concurrent merges on one node. Each of them takes a thread.
 _MERGES_MAX = 8
 
 Stopped = Callable[[], bool]
@@ -39,7 +39,7 @@ MergeHere = Callable[[Sequence[str] | None, bool, Stopped], None]
 
 
 class _Merge(msgspec.Struct):
-    """A merge in progress, or finished and not reported yet."""
+    """A merge that is in progress, or that has finished but is not reported yet."""
 
     thread: threading.Thread | None
     asked_ns: int

@@ -8,7 +8,7 @@
 
 The errors name the group, its nodes, the silent nodes, and the databases concerned, if these are known: `root.plant
 (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If earlier requests of this node found no
-leader either, the errors also say since when. A step of a request waits for a leader as long as the step allows, and
+leader either, the errors also say since when. A step of a request waits for a leader up to the step's time limit, but
 not beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
 """
 
@@ -26,15 +26,15 @@ from saros_storage.base.errors import StorageError, UserMistake
 
 #: The maximum number of databases that an error names.
 _NAMED_MAX = 5
-#: A step that begins when the request's time is almost over still has this long, which is enough to ask each member
-#: that answers.
+#: A step always gets at least this time, even at the request's deadline. The time is enough to ask each member that
+#: answers.
 _LEFT_MIN_NS = 200_000_000
 
 
 def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> int:
     """Return when a step of a request stops waiting: after `seconds`, or at the request's deadline if that is earlier.
 
-    A step that begins close to the deadline, or after it, still gets some time.
+    A step that begins close to the deadline, or after it, gets a minimum time.
     """
     full_ns = now_ns + int(seconds * 1e9)
     return full_ns if deadline_ns is None else min(max(deadline_ns, now_ns + _LEFT_MIN_NS), full_ns)
@@ -43,8 +43,8 @@ def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> in
 class _GroupFailed(StorageError):
     """A request to a group failed. `named` adds the databases concerned.
 
-    `members` has the group's nodes. `silent` has the nodes that did not answer. `why` is the last other failure.
-    `since` is the time (UTC) when this node first found no leader.
+    `members` has the group's nodes. `silent` has the nodes that did not answer. `why` is the last failure other than
+    silence. `since` is the time (UTC) when this node first found no leader.
     """
 
     code = 2017
@@ -90,7 +90,7 @@ class NoReplica(_GroupFailed):
 
 
 class SchemaUnknown(NoReplica):
-    """No member of a group has answered with the group's schema."""
+    """No member of a group has returned the group's schema."""
 
     sentence = "has no replica that provides its schema"
 
@@ -103,7 +103,7 @@ class OutcomeUnknown(_GroupFailed):
 
 
 class DataMoving(UserMistake):
-    """Slots of a read's databases moved while it looked for their holders. A new attempt uses the new routing."""
+    """Slots of a read's databases moved while the read looked for their holders. A new attempt uses the new routing."""
 
     def __init__(self, databases: Collection[str]) -> None:
         text = f"data of {_paths(databases)}" if databases else "data"
@@ -125,7 +125,10 @@ def _paths(databases: Collection[str]) -> str:
 
 
 def _reason(why: str, members: Sequence[NodeId], silent: Collection[NodeId]) -> str:
-    """Return the reason of a failure: the silent nodes if they are half of the group or more, otherwise `why` first."""
+    """Return the reason of a failure.
+
+    It begins with the silent nodes if they are at least half of the group, otherwise with `why`.
+    """
     down = [node for node in members if node in silent]
     if not down:
         return why or "no member was asked in time"

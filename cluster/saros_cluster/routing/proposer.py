@@ -4,11 +4,11 @@
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
     leader not known         asks the members in turn
 
-A command contains the number of its request, so that proposing the command twice has one effect. The command is
-therefore retried until its outcome is known or the deadline has passed. In the latter case NoLeader is raised if the
-command certainly had no effect, and OutcomeUnknown if it may have had one. The request may set an earlier deadline
-(`WriteRequest.deadline_ns`). If a group lost its leader long ago, a request waits only briefly; and if many requests
-wait for such groups, further requests fail at once (`availability`).
+A command contains the number of its request. A command that is proposed twice therefore takes effect once. The command
+is therefore retried until its outcome is known or the deadline has passed. After the deadline, NoLeader is raised if
+the command certainly had no effect, and OutcomeUnknown if it may have had an effect. The request may set an earlier
+deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, a request waits only briefly; and if many
+requests wait for such groups, further requests fail at once (`availability`).
 
 The proposer is thread-safe, and runs on the caller's thread.
 """
@@ -38,12 +38,13 @@ from saros_storage.base.errors import StorageError, UserMistake
 PROPOSE = "propose"
 #: The longest time for which a command waits for its outcome.
 DEADLINE_SECONDS = 20.0
-#: The timeout of one node, after which another is asked: longer than a slow disk needs, shorter than the deadline.
+#: The time after which another node is asked if one does not answer. It is longer than a slow disk needs, and shorter
+#: than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
 #: No attempt begins if less time than this is left: the answer would arrive too late, so the outcome would be unknown.
 _ANSWER_SECONDS = 0.05
-#: The reason given to a request that finds no place among the waiting ones.
+#: The reason in the error of a request that may not wait because too many requests are waiting.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
 #: The error code of a node that refuses a call because it is serving too many calls. The command was not proposed.
@@ -58,7 +59,7 @@ class _Search(msgspec.Struct):
     why: str = ""
     #: True once a node was asked.
     asked: bool = False
-    #: True once a command was sent and no outcome came back.
+    #: True once a command was sent without an answer that gives its outcome.
     unknown: bool = False
     #: Nodes that did not answer when they were last asked.
     silent: set[NodeId] = msgspec.field(default_factory=set)
@@ -172,7 +173,7 @@ class Proposer:
         return failure(group, search.why, members, silent, since=since)
 
     def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
-        """Send the command to `search.node`. Return whether it took effect. Set the node to ask next."""
+        """Send the command to `search.node`. Return whether it took effect. Choose the node to ask next."""
         node, search.node = search.node, None
         if node is None:
             return False

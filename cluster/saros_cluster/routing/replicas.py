@@ -2,8 +2,8 @@
 
     group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
 
-A slice is in one group, so a view of all regions is the union of their snapshots, in order of slices. The union is
-cached until one of the regions changes. Thread-safe.
+Each slice belongs to one group. So a view of all regions is the union of their snapshots, ordered by slice. The union
+is cached until one of the regions changes. Thread-safe.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Replicas:
 
     def __init__(self, cache: ChunkCache, latest: LatestCache | None = None) -> None:
         """If `latest` is None, no latest points are cached."""
-        #: The replicas, keyed by group. The dictionary is replaced, never changed in place, when this node joins or
-        #: leaves a group.
+        #: The replicas, keyed by group. When this node joins or leaves a group, the dictionary is replaced. It is
+        #: never changed in place.
         self.machines: Mapping[GroupId, RegionMachine] = {}
         self._cache = cache
         self._latest = LatestCache(0) if latest is None else latest
@@ -79,7 +79,7 @@ class Replicas:
                 raise
             regions.append(region)
             pinned.append(found)
-        expiry = regions[0].expiry() if regions else None  # every group has all rules of TTL
+        expiry = regions[0].expiry() if regions else None  # every group has all TTL rules, so any group can supply them
         united, scope = self._unite(tuple(pinned)), tuple(known)
         return LocalReadView(united, self._cache, partial(_unpin, regions), expiry, shown, self._latest, scope)
 
@@ -120,7 +120,10 @@ class Replicas:
         self._latest.clear()
 
     def status(self) -> StoreStatus:
-        """Return the sum of the regions' figures. Databases and devices are 0, since the cluster counts them."""
+        """Return the sum of the regions' figures.
+
+        The numbers of databases and devices are 0, since the cluster counts these itself.
+        """
         parts = [machine.region.status(0) for machine in self.machines.values()]
         return StoreStatus(
             databases=0,
@@ -155,8 +158,8 @@ class Replicas:
         """Capture each region as of one entry of its group.
 
         Return the captures' ids on the shelf, which the caller must release, and the captures. While a slice moves, two
-        groups may have it. In this case, only the group to which the slice moved counts. Raises UserMistake (MOVED) if
-        data of a slice has not arrived here yet, or slices move in the meantime.
+        groups may have its data. In this case, only the group to which the slice moved counts. Raises UserMistake
+        (MOVED) if data of a slice has not arrived here yet, or slices move in the meantime.
         """
         machines = self.machines
         moves = [machine.replica.moves for machine in machines.values()]

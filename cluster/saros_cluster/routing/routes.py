@@ -36,7 +36,7 @@ class Routes:
 
     @property
     def own_topology(self) -> Topology:
-        """The topology from the point of view of this node: if the node was removed, it has no groups."""
+        """The topology as this node uses it. If the node was removed, this topology has no groups."""
         topology = self._now.topology
         return replace(topology, wanted={}, change=None) if self.is_removed else topology
 

@@ -43,7 +43,7 @@ class Routing:
         self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, sorted by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
-        #: The groups that own slots. A group that is new, or about to end, owns no slots.
+        #: The groups that own slots. A group owns no slots if it is new or about to end.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
         #: A cache: for each database, a set of slices, and the groups of these slices.
         self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}
@@ -61,7 +61,7 @@ class Routing:
         return () if found is None else found.members
 
     def table_version(self, group: GroupId) -> TableVersion:
-        """Return the version of this table in the form in which an entry or a reader states it to a group."""
+        """Return the version of this table in the form that entries and readers pass to a group."""
         head = NodeId(group)
         return TableVersion(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
 

@@ -5,8 +5,8 @@
     remote group     its members are asked for the changes after the last one known here
 
 Series belong to the group that owns their database's first slice. While slots move, two groups announce the same series
-for a while, and the announcements arrive in any order. The announcement of the later move counts, and a group that has
-released a database removes no series of the new owner. A change that is already known is ignored.
+for a while, and the announcements arrive in any order. The announcement that belongs to the later move is used. If a
+group releases a database, the series of the new owner remain. A change that is already known is ignored.
 
 Thread-safe. `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
 that is read afterwards.
@@ -122,7 +122,7 @@ class ClusterSchema:
         return self._known.get(group, 0)
 
     def apply_delta(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
-        """Apply a group's announcement, unless a newer one is known: a member that is still joining may send old ones.
+        """Apply a group's announcement, unless a newer one is known: a joining member may send old announcements.
 
         If a member was asked for the announcement, the last argument is the entry that was known here when it was
         asked. If another entry is known by now, apply nothing and return False.
@@ -151,7 +151,8 @@ class ClusterSchema:
 
     def _learn(self, group: GroupId, news: SchemaDelta) -> None:
         made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
-        # The group is about to apply the drop. A group that has the database since it was recreated has applied it.
+        # The group is about to apply the drop. A group that has the database because it was recreated has already
+        # applied the drop.
         applied = max(news.drop, self.drops.get(group, 0))
         outdated = {path for path in made if self._dropped.get(path, 0) > applied}
         told = {
@@ -182,7 +183,10 @@ class ClusterSchema:
         self.tree = tree
 
     def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
-        """Return the databases that a group no longer announces. Those that left with a move become orphans instead."""
+        """Return the databases that a group no longer announces.
+
+        Databases that left the group by a move become orphans instead: their series remain, without an authority.
+        """
         gone = set()
         for path, (by, at) in list(self._authorities.items()):
             if by == group and path not in told:

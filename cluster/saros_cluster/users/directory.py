@@ -34,7 +34,7 @@ class Directory(Protocol):
         ...
 
     def newest(self) -> Users:
-        """Return a state with all acknowledged changes if quickly available, otherwise the state that this node knows."""
+        """Return a state with all acknowledged changes if quickly available, otherwise the state known to this node."""
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
