@@ -286,7 +286,7 @@ class RoutedView:
                 return readers
 
     def _deadline_ns(self) -> int | None:
-        """Return the time (monotonic) at which calls to holders must end, or None if each call has its usual timeout."""
+        """Return the time (monotonic) at which calls to holders end, or None if each call has its usual timeout."""
         end_ns = self._point.deadline_ns
         return None if self._clock is None or end_ns is None or self._clock.monotonic_ns() >= end_ns else end_ns
 

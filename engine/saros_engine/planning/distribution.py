@@ -5,13 +5,13 @@
      - Scan c  Scan d            fragment 1   TimeJoin(Scan a, Scan b)
                                  fragment 2   TimeJoin(Scan c, Scan d)
 
-The topmost join with enough children is cut into as many runs of children as there may be drivers. The parts of a join
-by time or by window are joined again by the same kind of join. Consecutive devices are distributed round-robin over the
-instances of one fragment, and the receiver reads the instances in the same order. All instances are therefore busy from
-the first row to the last, and buffers hold the rows of only a few devices. (Large devices are cut into slices when the
-query starts: `scan_splits`.) Devices that are aggregated together are distributed in the same way, several at a time.
-On a single node, this node runs all fragments. The input of a limit that takes only a few values is not cut,
-because one driver reads the first blocks of all scans faster than rows could be exchanged.
+The children of the topmost join that has enough of them are divided into runs, one for each permitted driver. The parts
+of a join by time or by window are joined again by the same kind of join. Consecutive devices are distributed
+round-robin over the instances of one fragment, and the receiver reads the instances in the same order. All instances
+are therefore busy from the first row to the last, and buffers hold the rows of only a few devices. (Large devices are
+cut into slices only when the query starts: `scan_splits`.) Devices that are aggregated together are distributed in the
+same way, several at a time. On a single node, this node runs all fragments. If a limit takes only a few values, its
+input is not cut: one driver reads the first blocks of all scans faster than several drivers could exchange rows.
 
 Pure: any thread.
 """
@@ -68,7 +68,7 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """Return the node with its large join cut, and add the parts to `fragments`."""
+    """Return the node after cutting its large join, and add the parts to `fragments`."""
     if isinstance(node, Limit) and _takes_few_values(node):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):

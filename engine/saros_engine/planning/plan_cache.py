@@ -4,9 +4,9 @@
     (user's key, zone, shape, kinds of open values, other values) -> template -- values --> plan
       no template: (user's key, zone, shape, all values)          -> plan
 
-A template takes several times as long to make as a plan of a few series. If a program queries one device after another,
-most of its statements never recur, so a template is made only when a statement recurs. If a path may match many series,
-planning itself is slow, and the plan is cached at once.
+Making a template takes several times as long as making a plan of a few series. If a program queries one device after
+another, most of its statements never recur, so a template is made only when a statement recurs. If a path may match
+many series, planning itself is slow, and the plan is cached at once.
 
 A plan is valid for one version of the schema (series, views, templates, TTLs: everything that `SchemaTree.apply`
 changes) and for one set of privileges, which was checked to cover all series that the plan reads. A template is valid
@@ -33,7 +33,7 @@ from saros_grammar.syntax import ast
 from saros_storage.base.gc_control import reduced_gc
 
 _Key = tuple[object, ...]
-#: If a statement's text contains one of these, a path may match very many series.
+#: If a statement's text contains one of these texts, a path in it may match very many series.
 _MANY = ("**", ".*")
 
 
@@ -61,7 +61,8 @@ class PlanCache:
     """A cache of about `capacity` templates and as many plans. Any thread."""
 
     def __init__(self, capacity: int) -> None:
-        #: The key (user's key, zone, shape) of each statement that was planned before.
+        #: The keys of the statements that were planned before. A key consists of the user's key, the zone and the
+        #: shape.
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
         #: Each template, or None if no template is possible, with the schema version for which this is valid.
@@ -71,7 +72,7 @@ class PlanCache:
         self._made = self._reused = 0
 
     def counts(self) -> tuple[int, int]:
-        """Return the number of plans made, and how often a plan was reused."""
+        """Return the number of plans that were made, and the number of times that a plan was reused."""
         with self._counting:
             return self._made, self._reused
 

@@ -75,8 +75,8 @@ class PlanTemplate(msgspec.Struct, frozen=True):
     #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: True if LIMIT and OFFSET apply. LIMIT and OFFSET do not apply to a plan without devices, which has no rows, but
-    #: their values are checked in any case.
+    #: True if LIMIT and OFFSET apply. A plan without devices has no rows, so LIMIT and OFFSET do not apply to it.
+    #: Their values are checked in any case.
     cut: bool
     #: See `plan.width`.
     width: int
@@ -199,7 +199,7 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """Yield the structs with fields in a tree, each before the structs in its fields."""
+    """Yield all structs in a tree that have fields. A struct comes before the structs in its fields."""
     waiting = [node]
     while waiting:
         part = waiting.pop()

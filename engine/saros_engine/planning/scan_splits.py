@@ -3,10 +3,10 @@
     dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
-The receiver reads the instances in turns. An instance whose output fills its buffer must wait for its turn. If turns
-were entire devices, it might wait most of the time. A device's plan can be split only if it works row by row: it may
-consist of scans, joins, conditions and expressions, but neither aggregates nor functions that look back at earlier
-rows.
+The receiver reads the instances in turns. An instance whose output fills its buffer must wait for its turn. If each
+turn were an entire device, an instance might wait most of the time. A device's plan can be split only if it works row
+by row: it may consist of scans, joins, conditions and expressions, but neither aggregates nor functions that look back
+at earlier rows.
 
 The number of rows of a device is known when a query starts, not when it is planned. Pure: any thread.
 """
@@ -87,7 +87,7 @@ def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
 
 
 def _first_scan(body: Node) -> ScanRequest | None:
-    """Return the first scan's request if the body works row by row; otherwise None."""
+    """Return the first scan's request, or None if the body does not work row by row."""
     match body:
         case Scan(request):
             return request

@@ -15,7 +15,7 @@ from saros_engine.planning.plan_template import parts_of
 from saros_grammar.syntax import ast
 
 _WHOLE = ("root",)
-#: The kinds of SHOW and COUNT that read no schema of series.
+#: The kinds of SHOW and COUNT that do not read the schema of series.
 _CATALOGUE = frozenset({ast.ShowKind.DATABASES, ast.ShowKind.FUNCTIONS, ast.ShowKind.TRIGGERS, ast.ShowKind.TTL})
 #: Statements that use only series that their paths name; all other statements, which are rare, use the whole schema.
 _NAMED = (

@@ -1,4 +1,6 @@
-"""Plan with a schema that is as current as a read point requires. This takes as few rounds of messages as possible.
+"""Plan with a schema that is as current as a read point requires.
+
+Planning takes as few rounds of messages to other nodes as possible.
 
     plan with the schema known on this node
     catch up with the groups that hold the schema of the statement's patterns, and those that hold the plan's sources

@@ -6,9 +6,9 @@
 
 A rule checks a statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user may
 read (`schema_for`), so their rules check only paths without wildcards; the plan of a SELECT is checked again after it
-is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. The result
-of the check therefore reveals nothing about the schema, and the check also covers series that are created between the
-check and the deletion.
+is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. So the
+result of the check reveals nothing about the schema. The check also covers series that are created before the deletion
+takes effect.
 
 A rule also names the statement's event in the audit trail. Pure: any thread.
 """
@@ -49,7 +49,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
     access: Access
     store: Database
     users: Users
-    #: The time until which the statement may wait in all, or None if each step has its usual limit.
+    #: The time at which the whole statement must stop waiting, or None if each step has its usual limit.
     deadline_ns: int | None = None
 
 
@@ -190,7 +190,7 @@ def may_send(access: Access, device: str) -> bool:
 
 
 def authorize_plan(plan: Node, access: Access) -> None:
-    """Raise NoPermission if a plan reads a series that the user may not read, which planning should have prevented."""
+    """Raise NoPermission if a plan reads a series that the user may not read. Planning should have prevented this."""
     if not access.unrestricted:
         access.require(Privilege.READ_DATA, series_read(plan))
 
@@ -382,7 +382,7 @@ def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
 
 
 def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
-    """Require an administrator, since joining nodes get all data and hashes, and senders have several users' data."""
+    """Require an administrator: joining nodes get all data and hashes, and senders have data of several users."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -490,14 +490,14 @@ RULES: dict[type, Rule] = {
     ast.DropViews: Rule(_drop_views, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
-    ast.CreateContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),  # its runs have its creator's privileges
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),  # the query runs with its creator's privileges
     ast.DropContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),
     ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
-    ast.KillQuery: Rule(_allow_all),  # ends only queries that SHOW QUERIES shows to the user
+    ast.KillQuery: Rule(_allow_all),  # KILL ends only queries that SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_allow_all),
     ast.SetPartialResults: Rule(_allow_all),
     ast.SetSqlDialect: Rule(_allow_all),

@@ -5,10 +5,10 @@
 
     rows of the SHOW -> Filter -> Sort -> Limit -> Project            Filter -> Aggregate -> Project, with aggregates
 
-A table has the rows and the columns of a SHOW, which is executed for each SELECT, and needs the same privileges. The
-rows of a table have no time, so clauses and functions that need times or series are refused. IoTDB has such tables only
-in its table model; a column that exists in both products has IoTDB's name (`start_time` of queries). Characters that
-would need quotes are left out (`ttl_ms`).
+A table has the rows and the columns of a SHOW statement, and needs the same privileges. Each SELECT executes this SHOW.
+The rows of a table have no time, so clauses and functions that need times or series are refused. IoTDB has such tables
+only in its table model; a column that exists in both products has IoTDB's name (`start_time` of queries). Names omit
+characters that would need quotes (`ttl_ms`).
 
 Pure: any thread.
 """
@@ -129,7 +129,10 @@ def chooses(show: Show) -> bool:
 
 
 def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """Return the plan of a SHOW with clauses, which name columns by header in any letter case. Raises SemanticError."""
+    """Return the plan of a SHOW with clauses.
+
+    Clauses name columns by their headers, in any letter case. Raises SemanticError.
+    """
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
     what = f"SHOW {show.kind.value.upper()}"

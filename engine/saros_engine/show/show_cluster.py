@@ -102,7 +102,7 @@ def show_cluster(statement: Show, cluster: ClusterInfo) -> RowSet:
     return _show_regions(statement, cluster)
 
 
-#: The kinds of SHOW that `show_cluster` serves.
+#: The kinds of SHOW that this module executes.
 OF_CLUSTER = frozenset(
     {
         ShowKind.CLUSTER,

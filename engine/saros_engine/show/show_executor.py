@@ -42,7 +42,7 @@ _SETTINGS = (
     Field("TimePartitionOrigin", DataType.INT64),
     Field("TimePartitionInterval", DataType.INT64),
 )
-#: Columns with the number of groups that hold a database's data; the minimum and maximum are null in Saros.
+#: Columns about the number of groups that hold a database's data. The minimum and the maximum are null in Saros.
 _GROUP_SETTINGS = tuple(
     Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
 )
@@ -124,7 +124,7 @@ class ShowExecutor:
             case ast.ShowKind.VARIABLES:
                 return RowSet(_texts("Variable", "Value"), list(self._variables())), HERE
             case _ if kind in OF_CLUSTER:
-                return show_cluster(statement, self._cluster), HERE  # does not catch up: works without a leader
+                return show_cluster(statement, self._cluster), HERE  # waits for no schema, so works without a leader
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
         point = self._caught_up(statement, session, limits)

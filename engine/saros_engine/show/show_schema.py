@@ -176,7 +176,10 @@ def _ttl_text(milliseconds: int | None) -> str:
 
 
 def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the TTL rules, the default first. With ON, return only rules for the pattern and for matching paths."""
+    """Return the TTL rules, the default first.
+
+    With ON, return only the rule whose pattern is given, and rules for paths that match it.
+    """
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     rules = {_EVERYTHING: None, **dict(schema.ttl.live())}
     rows: list[Row] = [

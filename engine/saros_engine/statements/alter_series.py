@@ -1,4 +1,4 @@
-"""Compute the series that ALTER TIMESERIES of tags, attributes and aliases makes of a series. Pure: any thread."""
+"""Compute a series with the tags, attributes and alias that ALTER TIMESERIES gives to it. Pure: any thread."""
 
 from __future__ import annotations
 

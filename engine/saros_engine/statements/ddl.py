@@ -103,7 +103,7 @@ def _patterns_of_database(path: str) -> tuple[str, ...]:
 
 
 def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteRequest) -> int:
-    """Remove the TTL rules of these patterns, if there are any; return 1 if a rule was removed, otherwise 0."""
+    """Remove the TTL rules of these patterns, if there are any; return 1 if any rule was removed, otherwise 0."""
     known = dict(store.schema.ttl.live())
     found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
     if found:
@@ -166,7 +166,7 @@ def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[lis
 
 
 def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
-    """Return the pattern, preceded by the paths of the series whose alias it matches, but not their measurement.
+    """Return the pattern, preceded by the paths of the series that it matches only by their alias.
 
     Points are stored under the measurement, which a pattern that matches the alias does not match.
     """
@@ -207,7 +207,7 @@ def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> 
 
 
 def alter_timeseries(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
-    """Execute ALTER TIMESERIES, or ALTER VIEW of tags and attributes."""
+    """Execute ALTER TIMESERIES, or an ALTER VIEW that changes tags and attributes."""
     if is_view(store.schema.catalogue, str(statement.path)):
         return alter_view(store, statement, request)
     device, name = split_series(str(statement.path))

@@ -1,8 +1,8 @@
 """CREATE, DROP and SHOW of user-defined functions and triggers.
 
 A registration applies to all nodes, so its entry point must already be installed on all of them. The other nodes are
-asked whether they have it; a node that does not answer counts as a node without it. A node that joins later, or whose
-package was removed, reports the missing entry point when a statement needs it.
+asked whether they have the entry point. A node that does not answer counts as a node without it. A node that joins
+later, or whose package was removed, reports the missing entry point when a statement needs it.
 """
 
 from __future__ import annotations

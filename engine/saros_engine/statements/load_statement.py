@@ -5,8 +5,8 @@
                      names, so that unsequence files come after the sequence files that they correct
 
 Each file is loaded completely or not at all. If some of several files cannot be loaded, the other files are loaded, and
-the error lists the failures. A server reads only files below the folders of its configuration; symbolic links are
-resolved before the check.
+the error lists the failures. A server reads only files below the folders that its configuration lists. Symbolic links
+are resolved before the check.
 
 Runs on the caller's thread.
 """

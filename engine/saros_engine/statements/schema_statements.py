@@ -94,7 +94,7 @@ class SchemaStatements:
     ) -> int:
         moment = self._queries.moment(session)
         query = continuous_query(create, text, session.access.user, moment)
-        # Plan and authorize a run now, so that errors are reported to the creator instead of at the first run.
+        # Plan and authorize a run now. Errors are then reported to the creator, not at the first run.
         select = query.select(moment.now)
         authorize(select, self._authorization_request(session.access))
         targets_of(select, plan_select(select, self._queries.context(session)))

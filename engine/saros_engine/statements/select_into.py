@@ -1,4 +1,4 @@
-"""SELECT INTO: write the blocks of a query to the targets in batches, and return rows that report the counts.
+"""SELECT INTO: write the blocks of a query to the targets in batches, and return the number of points of each target.
 
 Nulls are not written, and a series without points is not created. Rows without a time (an aggregate over all rows) get
 time 0. Each block is written as one batch per device; if an error occurs, earlier batches remain written.
@@ -30,8 +30,8 @@ _WRITTEN_MAX = 2**31 - 1
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: For each type of column, the other types of series to which the column may be written. The range of these types is
-#: sufficient, although integers may lose digits in floating-point series.
+#: For each type of column, the other types of series to which the column may be written. The series can hold values of
+#: this magnitude, although integers may lose digits in floating-point series.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),

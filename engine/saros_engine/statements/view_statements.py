@@ -155,7 +155,7 @@ def forget_views(store: Database, database: str, request: WriteRequest) -> None:
 
 
 def alter_view(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
-    """Execute ALTER VIEW of tags and attributes."""
+    """Execute an ALTER VIEW that changes tags and attributes."""
     view = _require_view(store, str(statement.path))
     if statement.type_name is not None:
         raise UserMistake(
@@ -163,7 +163,8 @@ def alter_view(store: Database, statement: AlterTimeseries, request: WriteReques
         )
     if statement.alias is not None:
         raise UserMistake(f"{view.path} is a view, which has no alias: use RENAME", code=_METADATA)
-    # This series stands for the view to alter its tags and attributes. The type of the series does not matter.
+    # This series takes the place of the view while its tags and attributes are altered. The type of the series does
+    # not matter.
     series = SeriesSchema(
         view.path, DataType.TEXT, Encoding.PLAIN, DEFAULT_COMPRESSOR, None, view.tags, view.attributes
     )
