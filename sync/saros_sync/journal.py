@@ -20,7 +20,7 @@ from saros_storage.folder.layout import confirm
 from saros_storage.io.disk import Disk, File
 
 _HEAD = struct.Struct("<II")
-#: The limit of the bytes of a payload.
+#: The maximum size of a payload in bytes.
 _PAYLOAD_BYTES_MAX = 1 << 16
 
 

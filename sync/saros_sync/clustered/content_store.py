@@ -108,7 +108,7 @@ class Contents:
         path = self.path(sender, name)
         try:
             data = memoryview(b"") if path is None else self._disk.map(path)
-        except FileNotFoundError:  # the content was removed just now
+        except FileNotFoundError:  # another thread has just removed the content
             return
         for start in range(offset, len(data), PIECE_BYTES):
             yield bytes(data[start : start + PIECE_BYTES])
@@ -125,7 +125,7 @@ class Contents:
         if not is_sender(sender) or _NAME.fullmatch(f"{sha256}.tsfile") is None:
             return
         path = os.path.join(self.arriving(sender).data, sha256 + PART)
-        with suppress(FileNotFoundError):  # it is complete now, or was removed
+        with suppress(FileNotFoundError):  # the content is complete now, or it was removed
             while piece := self._disk.read(path, offset, PIECE_BYTES):
                 offset += len(piece)
                 yield piece

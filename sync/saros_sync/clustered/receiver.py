@@ -87,7 +87,7 @@ class Cluster(schema.Cluster, Protocol):
         ...
 
     def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
-        """Write notes. Raises UserMistake (`CHANGED`) if they have changed since `version`."""
+        """Write notes. Raises UserMistake (`CHANGED`) if the notes have changed since `version`."""
         ...
 
 
@@ -206,7 +206,7 @@ class ClusterReceiver:
                 return BeginReply(RoundStatus.WANTED, number, wants)
             assert incoming.round is not None
             held = self._hold(sender, incoming.document, number)
-            if entry is not None and entry.document == incoming.document:  # its lost contents were sent again
+            if entry is not None and entry.document == incoming.document:  # the sender has sent the lost contents again
                 begun = self._reply_committed(speaker, entry)
             else:
                 entry = self._commit(speaker, incoming, incoming.round, held)

@@ -49,7 +49,7 @@ from saros_sync.round import Content, is_sender
 logger = logging.getLogger(__name__)
 
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
-#: Names of the requests for contents that are arriving at a node and are not complete.
+#: The names of the requests for contents that are still arriving at a node.
 PARTS, READ_PART = "sync.parts", "sync.read_part"
 #: The time for which a node keeps a round that was held or fetched ahead but not committed.
 _HELD_NS = 600_000_000_000
@@ -59,7 +59,7 @@ _ASK_SECONDS = 10.0
 #: The time limit of an announcement. A replica that the announcement does not reach in time fetches the contents later,
 #: when the round is held.
 _TELL_SECONDS = 1.0
-#: The limit of the names in one request.
+#: The maximum number of names in one request.
 _NAMES_MAX = 10_000
 #: Errors after which a request is sent to another node, or later to the same node.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
@@ -443,7 +443,7 @@ class ReplicaStore:
         names = [name for sha in kept if sha in found for name in names_of(Content(sha, 0), found[sha])]
         with self._lock:
             if self._rounds[sender].keys() - seen or any(round_.held_ns > now for round_ in rounds):
-                return  # a round was held just now, so leave the removal to the next step
+                return  # another thread has just held a round, so leave the removal to the next step
             for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
                 self._mirrors.pop(key).keep_open()
             self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}

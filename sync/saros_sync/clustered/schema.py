@@ -24,7 +24,7 @@ from saros_sync.receiver.reconcile import refused, repair
 #: Error codes: another node or client has created the database or series in the meantime.
 _EXISTS, _SERIES_EXISTS = 501, 503
 _ATTEMPTS_MAX = 20
-#: The limit of the changes in one log entry.
+#: The maximum number of changes in one log entry.
 _BATCH = 500
 _ALL = parse_pattern("root.**")
 

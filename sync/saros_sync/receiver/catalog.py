@@ -23,7 +23,7 @@ from saros_sync.round import Content, Round
 from saros_sync.transport import Conflict
 
 _KIND = "device_owner"
-#: The limit of the number of past rounds that are remembered for a sender.
+#: The maximum number of past rounds that the catalog keeps for each sender.
 HISTORY_MAX = 20
 
 

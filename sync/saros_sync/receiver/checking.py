@@ -26,7 +26,7 @@ from saros_storage.tsfile.verifier import check_tsfile
 T = TypeVar("T")
 #: One thread checks files, the other waits for the disk.
 _THREADS = 2
-#: The limit of running and waiting tasks of all senders. Each file has two tasks.
+#: The maximum number of running and waiting tasks, for all senders together. Each file has two tasks.
 _WAITING_MAX = 64
 #: The devices of a file, each with the time span of its points.
 Found = dict[str, DeviceSpan]
@@ -36,7 +36,7 @@ class Executor(Protocol):
     """Runs tasks, possibly in the background."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """Run a task now, or soon."""
+        """Run a task at once, or later in the background."""
         ...
 
     def close(self) -> None:
