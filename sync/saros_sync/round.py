@@ -1,4 +1,4 @@
-"""A round: all data that a sender has sealed at one moment. Its parts are identified by their content.
+"""A round: all data that is sealed at a sender at one moment. Its parts are identified by their content.
 
 After the round, the receiver shows exactly this data of the sender's devices.
 
@@ -29,9 +29,9 @@ from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import Rank, Tombstone
 
-#: The limit of the bytes of a round's document, enough for some hundred thousand files.
+#: The maximum size of a round's document in bytes, enough for some hundred thousand files.
 ROUND_BYTES_MAX = 64 << 20
-#: The limit of the bytes of a schema, enough for some million series.
+#: The maximum size of a schema in bytes, enough for some million series.
 SCHEMA_BYTES_MAX = 512 << 20
 _FILE_BYTES_MAX = 1 << 42
 _INT64 = 1 << 63
@@ -65,7 +65,7 @@ class SentPartition(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """All sealed data of a sender at one moment."""
+    """All data that is sealed at a sender at one moment."""
 
     sender: str
     number: int

@@ -19,9 +19,9 @@ import msgspec
 
 from saros_sync.round import Content
 
-#: The limit of the bytes of a chunk.
+#: The maximum size of a chunk in bytes.
 CHUNK_BYTES_MAX = 4 << 20
-#: The limit of the bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
+#: The most bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
 #: that a receiver buffers because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
 #: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.

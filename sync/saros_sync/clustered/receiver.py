@@ -75,7 +75,7 @@ _UNFINISHED_NS = 5_000_000_000
 
 
 class Cluster(schema.Cluster, Protocol):
-    """The receiver's view of the cluster's database. Methods raise StorageError."""
+    """The part of the cluster's database that the receiver uses. Methods raise StorageError."""
 
     @property
     def options(self) -> StoreOptions:

@@ -13,7 +13,7 @@ All other rounds are removed.
 
 A replica that has reported a round as durable keeps it until a change of the topology ends the replica's membership.
 Contents are identified by their SHA-256, so any node may supply any other node: a replica that was down, or was added
-by a change of the topology, fetches from any node. A round that was held or fetched ahead, but is not committed, is
+by a change of the topology, fetches from any node. If a round was held or fetched ahead but is not committed, it is
 kept for ten minutes, which is longer than the committing node waits for the meta group. A partial copy of a round that
 was fetched ahead does not count towards a quorum, and its missing contents do not count as lost. If a copy is found to
 be damaged, it is fetched again.
@@ -79,7 +79,7 @@ class _Round(msgspec.Struct):
 
     document: Content
     number: int
-    #: The time at which the round was last held or announced, or was found at this node's start.
+    #: The time at which the round was last held or announced, or was found when this node started.
     held_ns: int
     #: The time at which another round replaced it, or None if it is the last round or not committed yet.
     old_ns: int | None = None
@@ -408,7 +408,7 @@ class ReplicaStore:
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
         """Copy contents into a folder. Return the names that no node has, or None if a node that may have them failed.
 
-        A node that is not a replica removes a round once all replicas have it. During the search, a content may thus
+        A node that is not a replica removes a round once all replicas have it. So during the search, a content may
         move from such a node to a replica that was asked before. Therefore the replicas are asked again at the end.
         """
         nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))

@@ -74,7 +74,7 @@ def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dic
 
 
 def is_exists_error(error: UserMistake) -> bool:
-    """Return whether a creation failed because the database or series exists. The caller rereads the schema then."""
+    """Return whether a creation failed because the database or series exists. If so, the caller rereads the schema."""
     return error.code in (_EXISTS, _SERIES_EXISTS)
 
 

@@ -11,7 +11,7 @@ its turn is buffered in memory within a limit, and the answer contains the numbe
 
 Files are synced and checked while the next chunks arrive (`checking`); until both are done, a file is a part with all
 bytes. Errors are reported by a later request, at the latest by the last chunk of all missing contents. Few files are
-open at a time, however many a sender has begun, and however fast it sends.
+open at a time, however many files a sender has begun, and however fast it sends them.
 
 The caller holds the sender's lock.
 """

@@ -7,7 +7,7 @@
 The steps of a commit: all contents are durable and checked; the devices are granted or refused (`ownership`);
 `device_owner` is replaced, which is the commit point; the store's schema is brought in line (`reconcile`); readers see
 the round; contents that no round needs are removed. A restart reads `device_owner`, and repeats the steps after the
-commit point. The round and the owners of devices thus change together or not at all. If a sender repeats a committed
+commit point. So the round and the owners of devices change together or not at all. If a sender repeats a committed
 round, the answer is that it is committed.
 
 IoTDB's former sync tool adds the sender's address to the name of its folder, and has two journals and a `sync.end`
@@ -62,7 +62,7 @@ _CATALOG = "device_owner"
 
 
 class Host(Protocol):
-    """The receiver's view of its store."""
+    """The part of the store that the receiver uses."""
 
     @property
     def schema(self) -> SchemaTree:
@@ -106,7 +106,7 @@ class Receiver:
         self.shown = VisibleSenders()
         #: The owners of the catalog, which may be ahead of `shown` for a moment.
         self.owners: Mapping[str, str] = {}
-        #: Senders whose commit has begun and is not complete. After a disk error they stay in this set.
+        #: Senders whose commit has begun and is not complete. After a disk error, such senders stay in this set.
         self._unshown: set[str] = set()
 
     def open(self) -> None:
@@ -345,7 +345,7 @@ class Receiver:
         return len(sizes), sum(sizes.values())
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
-        """Remove a damaged file from all later views. The sender is asked for it again."""
+        """Remove a damaged file from all later views. The sender is asked for the file again."""
         with self.lock:
             sender = os.path.basename(os.path.dirname(os.path.dirname(path)))
             mirror = self.shown.mirrors.get(sender)

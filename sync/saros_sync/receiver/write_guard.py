@@ -24,7 +24,7 @@ class Senders(NamedTuple):
     """The senders and their devices at one moment."""
 
     catalog: Catalog
-    #: The sender of each device that has one.
+    #: The sender of each device that belongs to a sender.
     owners: Mapping[str, str]
 
 
@@ -56,7 +56,7 @@ class SenderGuard(msgspec.Struct, frozen=True):
             self.check_rows(device.path for device, _ in self.schema().match_series(parse_pattern(pattern)))
 
     def check_file(self, path: str) -> None:
-        """See `WriteGuard`. An unreadable file passes: the LOAD reports it with a better message."""
+        """See `WriteGuard`. An unreadable file passes this check, because the LOAD reports it with a better message."""
         if self.senders().owners:
             with suppress(OSError, CorruptFile, UnsupportedFile):
                 self.check_rows(TsFileReader(path, self.disk.map(path)).devices())

@@ -8,8 +8,8 @@
 The log is read up to its last intact record. `SchemaFollower` remembers the position, and continues there the next
 time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
 whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
-is full, the instance may remove a record from the log that this module has already read. At the next call, the last
-record that was read is therefore compared again. If the record has changed, the whole schema is read again.
+is full, the instance may remove a record from the log that this module has already read. Therefore, each call
+compares the record that the previous call read last. If the record has changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
 Belongs to one thread.
@@ -43,7 +43,7 @@ from saros_storage.log import Head, ReadPiece, SegmentName, heads, list_segments
 from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 
-#: (path, offset, count) -> a copy of up to `count` bytes from `offset` on. The log may be truncated meanwhile.
+#: (path, offset, count) -> a copy of up to `count` bytes from `offset` on. The log may be truncated during the call.
 ReadAt = Callable[[str, int, int], bytes]
 #: Maximum number of attempts to read a folder. An attempt fails if the folder changes in the meantime.
 ATTEMPTS_MAX = 100

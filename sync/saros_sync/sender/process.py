@@ -243,7 +243,7 @@ class Sender:
             try:
                 worker = Worker(self._folder, name, self._disk, self._connect, self._flush)
             except (FolderInUse, UserMistake):
-                continue  # another process sends to the receiver, or it was just dropped
+                continue  # another process sends to the receiver, or the receiver was just dropped
             thread = threading.Thread(target=worker.run, name=f"saros-sync-{name}", daemon=True)
             self._workers[name] = (worker, thread)
             thread.start()

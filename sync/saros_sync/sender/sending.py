@@ -47,7 +47,7 @@ _FIRST_DELAY_S, _DELAY_MAX_S = 0.5, 60.0
 START, SENT, COMMITTED = "start", "sent", "committed"
 #: Waits for a number of seconds. Returns False if the sender must stop.
 Sleep = Callable[[float], bool]
-#: Receives the error of a request, and the seconds until the retry.
+#: Receives the error of a failed request, and the seconds until the request is retried.
 Retrying = Callable[[Unreachable, float], None]
 
 
@@ -83,7 +83,7 @@ class RoundResult(msgspec.Struct, frozen=True):
     files: int
     size: int
     conflicts: tuple[Conflict, ...]
-    #: True if the round was begun by an earlier call, and thus shows the data that was sealed at that time.
+    #: True if the round was begun by an earlier call, and shows the data that was sealed at that time.
     is_resumed: bool = False
 
 
@@ -136,7 +136,7 @@ class Sending:
     def run_round(self) -> RoundResult:
         """Resume the interrupted round, or begin a new one, and complete it.
 
-        If the receiver asks to begin again, do so at once, up to the number of retries of a request.
+        If the receiver asks to begin again, do so at once, up to the number of times that a request is retried.
 
         Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError.
         The next call resumes the round.

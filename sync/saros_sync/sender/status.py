@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from saros_sync.framing import decode_framed, encode_framed
 
 _KIND = "status"
-#: The limit of the number of remembered rounds, and of the number of refused devices that are listed.
+#: The maximum number of remembered rounds, and the maximum number of refused devices that are listed.
 HISTORY_MAX, CONFLICTS_MAX = 20, 100
 
 
