@@ -34,7 +34,7 @@ class TooManyReads(Exception):
 
 
 def local_error(error: RemoteError) -> Exception:
-    """Return the error that a local reader would have raised, with the node's name, or `error` if there is none."""
+    """Return the error that a local reader would have raised, with the node's name, or `error` itself."""
     kind = _SIMPLE.get(error.code)
     if kind is None:
         return error

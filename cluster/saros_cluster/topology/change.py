@@ -46,7 +46,7 @@ class Move(msgspec.Struct, frozen=True):
     holders: tuple[NodeId, ...]
     #: The table's epoch from which the target owns the slots. It is also the generation of the data written there.
     epoch: int
-    #: The entry of the source's log after which the source rejects requests for the slots. Moves are fenced in
+    #: The entry of the source's log after which the source rejects entries for the slots. Moves are fenced in
     #: order.
     fence: int | None = None
     #: True once an entry of the target's log has opened the slots for reads and writes.

@@ -35,7 +35,7 @@ FIRST_VERSION = 1
 class NodeState(Enum):
     """The state of a node in the cluster."""
 
-    #: The node is admitted: so far, it receives only the meta group's log.
+    #: The node is admitted: it receives the meta group's log, and nothing else.
     WAITING = "waiting"
     IN = "in"
     GONE = "gone"

@@ -9,7 +9,7 @@ The log is read up to its last intact record. `SchemaFollower` remembers the pos
 time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
 whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
 is full, the instance may remove a record from the log that this module has already read. Therefore, each call
-compares the record that the previous call read last. If the record has changed, the whole schema is read again.
+first checks the record that the previous call read last. If the record has changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
 Belongs to one thread.
