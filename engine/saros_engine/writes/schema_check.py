@@ -18,16 +18,13 @@ class SchemaCheck:
         #: The databases, or devices without a database, whose schema is as current as the request.
         self._current: set[str] = set()
 
-    def is_outdated(self, device: str) -> bool:
-        """Return whether the schema that was read before the call was outdated. If so, the caller reads it again.
+    def is_outdated(self, device: str, version: int) -> bool:
+        """Return whether a refusal that is based on this version of the schema is outdated.
 
         Waits until the schema of the device's database is current. Raises StorageError if that takes too long.
         """
-        schema = self._database.schema
-        scope = schema.database_of(device) or device
-        if scope in self._current:
-            return False
-        version = schema.version
-        wait_for_schema(self._database, [scope], self._deadline_ns)
-        self._current.add(scope)
+        scope = self._database.schema.database_of(device) or device
+        if scope not in self._current:
+            wait_for_schema(self._database, [scope], self._deadline_ns)
+            self._current.add(scope)
         return self._database.schema.version != version

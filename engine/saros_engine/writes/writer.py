@@ -128,10 +128,10 @@ class Writer:
 
         def write() -> None:
             nonlocal fitted
-            known = self._tablet_of_known_shape(batch)
+            known, version = self._tablet_of_known_shape(batch), self._store.schema.version
             fitted = self._fitted(batch) if known is None else Fitted(known)
-            if fitted.misfits and schema_check.is_outdated(fitted.tablet.device):
-                fitted = self._fitted(batch)
+            while fitted.misfits and schema_check.is_outdated(fitted.tablet.device, version):
+                version, fitted = self._store.schema.version, self._fitted(batch)
             if not fitted.tablet.columns:
                 return
             if joint is not None and self._triggers.firing(fitted.tablet) is None:
@@ -441,7 +441,7 @@ class Writer:
                     continue
                 if partly is not None:
                     raise final_refusal(partly.done, error, partly.rows) from error
-                if error.code not in _OVERTAKEN or not schema_check.is_outdated(device):
+                if error.code not in _OVERTAKEN or not schema_check.is_outdated(device, version):
                     raise
             else:
                 return
@@ -472,9 +472,9 @@ class Writer:
 
         def write() -> None:
             nonlocal outcome, points
-            outcome = self._values_of(statement, path, moment)
-            if outcome.misfits and schema_check.is_outdated(path):
-                outcome = self._values_of(statement, path, moment)
+            version, outcome = self._store.schema.version, self._values_of(statement, path, moment)
+            while outcome.misfits and schema_check.is_outdated(path, version):
+                version, outcome = self._store.schema.version, self._values_of(statement, path, moment)
             if outcome.columns:
                 aligned = self._aligned_as(self._store.schema.device(path), path, asked=statement.aligned or None)
                 creates = self._creates(path, outcome.missing, aligned)
