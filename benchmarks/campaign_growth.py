@@ -124,7 +124,7 @@ def draw(seed: int, faults: int) -> list[Case]:
 
 
 def idle_stage_one(folder: Path) -> Grown:
-    """Measure the growth from 4 to 5 nodes without load."""
+    """Measure how a cluster without load grows from 4 to 5 nodes."""
     with LocalCluster(folder, NODES + 1, REPLICAS, environment=OPTIONS) as cluster:
         cluster.start()
         cluster.wait_ready()

@@ -6,8 +6,8 @@
     saros-embedded   in the client's process
 
 The arguments are those of the workload's `bench.py`, and the data is in the folder PEERBENCH_ROOT. `SAROS_DURABILITY`
-sets the database's durability (default fsync), which the results record. SAROS_PEERBENCH_ALIGNED=no creates devices
-that are not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
+sets the database's durability (default: fsync), and is recorded with the results. SAROS_PEERBENCH_ALIGNED=no creates
+devices that are not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
 """
 
 from __future__ import annotations

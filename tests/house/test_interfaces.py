@@ -1,4 +1,4 @@
-"""Other rooms import only those modules of storage and cluster that the `__init__` of these rooms lists as public."""
+"""From storage and cluster, other rooms import only the modules that their `__init__` lists as public."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Model:
                 del self._written[slot]
 
     def _write(self, does: Operation) -> None:
-        """Record a write. A single row is never written into a slot that has rows, since the other rows would stay."""
+        """Record a write. A single row is written only into an empty slot, since it would not replace other rows."""
         assert does.kind is Kind.WRITE or does.slot not in self._written
         self._written[does.slot] = does.number
 

@@ -8,7 +8,7 @@ shows everything that was acknowledged before. If a member does not answer, the 
 first to the member that answered last.
 
 Weak reads do not ask for an index, but they need the schema of remote groups: otherwise, unknown series would look
-empty. Any member can answer with the schema as of the last entry that it has applied ("schema"). The schema is
+empty. Any member can answer with the schema that it has now, at the last entry that it has applied. The schema is
 refreshed in the background, so that new series become visible. It is also refreshed when a session has seen a newer
 schema on another node.
 
@@ -53,7 +53,7 @@ CATCH_UP, SCHEMA = "catch up", "schema"
 _ATTEMPT_SECONDS = 3.0
 #: The timeout of a request for a member's schema, which the member answers without asking its leader.
 _TOLD_SECONDS = 1.0
-#: The pause before a group without a leader is asked again: an election takes longer.
+#: The pause before a group that has no leader is asked again. It is much shorter than an election.
 _PAUSE_SECONDS = 0.02
 #: A group with a leader confirms an index within this time, unless the nodes are busy.
 _SHORT_SECONDS = 0.5

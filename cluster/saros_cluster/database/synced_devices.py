@@ -32,7 +32,7 @@ def sender_of(device: DeviceSchema | None) -> str | None:
 
 
 def refuse_synced(tree: SchemaTree, devices: Iterable[str]) -> None:
-    """Raise UserMistake (2061) if one of the devices belongs to a sender."""
+    """Raise UserMistake (2061) if another instance synchronizes one of the devices to this database."""
     for device in devices:
         sender = sender_of(tree.device(device))
         if sender is not None:

@@ -113,8 +113,8 @@ class RaftNode:
         self._leadership: Leadership | None = None
         #: The votes received as a candidate or pre-candidate.
         self._votes: dict[NodeId, bool] = {}
-        #: The ticks since the start, the ticks since a leader was heard from or the role changed, and the value of this
-        #: second counter at which this node campaigns.
+        #: The ticks since the start; the ticks since a leader was last heard from or the role changed; and the value
+        #: of the latter at which this node starts an election.
         self._now = 0
         self._elapsed = 0
         self._timeout = 0

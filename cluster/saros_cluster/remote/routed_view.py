@@ -144,7 +144,7 @@ class RoutedView:
             self._expected.append(request)
 
     def open(self, request: ScanRequest) -> SeriesReader:
-        """Implement `ReaderFactory.open`. Raises Unreachable, RemoteError, ReadLost, StoreClosed, errors of storage."""
+        """Implement `ReaderFactory.open`. Raises StorageError, such as Unreachable, RemoteError, or ReadLost."""
         readers = self._open_all(request)
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 

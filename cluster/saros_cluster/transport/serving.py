@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
 #: The number of threads: one for each permitted request, and some more that refuse further requests.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
-#: The limit of a call's deadline, and of the time to wait for a stream's next answer.
+#: The maximum deadline of a call, and the maximum time to wait for the next answer of a stream.
 DEADLINE_S_MAX = 3_600
 _CONNECTION = re.compile(r"([0-9]{1,20})/([0-9]{1,20})")
 _INTERNAL, _UNKNOWN, _INVALID, _TOO_LARGE, _TOO_MANY = 2001, 2002, 2003, 2006, 606

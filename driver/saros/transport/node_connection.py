@@ -150,7 +150,7 @@ class NodeConnection:
         return header
 
     def _take(self, count: int) -> Buffer:
-        """Return the next `count` bytes in separate memory."""
+        """Return the next `count` bytes, in memory that the receive buffer does not use."""
         there = self._end - self._start
         if there < count:
             if count > _BUFFER_BYTES // 2:

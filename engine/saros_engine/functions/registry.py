@@ -3,9 +3,9 @@
     FUNCTIONS     functions of one row (`scalar`), of a row and earlier rows (`series`), searches in texts (`regex`)
     AGGREGATES    aggregates of a window or a group
 
-A call is checked once, by analysis (`check` returns the result type for argument types and attributes). Each operator
-makes an evaluator for the call (`make`), which computes whole columns. An evaluator of a series function gets the rows
-in order and is used by one operator. A call of a user-defined function carries the function itself.
+A call is checked once, by analysis (`check` returns the result type for argument types and attributes). For each
+call, an operator uses `make` to create an evaluator, which computes whole columns. An evaluator of a series function
+gets the rows in order and is used by one operator. A call of a user-defined function carries the function itself.
 
 `transforms.POINT_FUNCTIONS` has the functions that generate points. Pure: any thread.
 """

@@ -103,7 +103,7 @@ class Environment(msgspec.Struct, frozen=True):
     The simulator substitutes its own implementation.
     """
 
-    #: Creates the connections to the other nodes, which are used after `start`.
+    #: Creates the connections to the other nodes. No connection is used before `start`.
     peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
     #: Locks the folder for this process, and returns the function that unlocks it. Raises FolderInUse.
     own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release

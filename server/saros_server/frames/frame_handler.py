@@ -174,7 +174,10 @@ class FrameHandler:
     # ------------------------------------------------------------------------------------------ while a call runs
 
     def _look_ahead(self) -> None:
-        """Process control frames that arrive during a call, on the call monitor's thread. Raises ConnectionClosed."""
+        """Read the frames that arrive during a call, and handle control frames at once. Raises ConnectionClosed.
+
+        Runs on the call monitor's thread.
+        """
         more = True
         while more and len(self._queued) < QUEUED_REQUESTS:
             more = self._connection.pull(QUEUED_BYTES)

@@ -39,7 +39,7 @@ class _Problems(ProblemList, kw_only=True):
     codes: dict[int, None] = msgspec.field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
-        """Record `count` more problems; `problems` has the first of them."""
+        """Record `count` more problems. `problems` lists the first few of them."""
         self.extend(problems, count)
         if count:
             self.codes[code] = None

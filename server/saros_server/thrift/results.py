@@ -30,7 +30,7 @@ _PAGE_BYTES = 16 << 20
 _JOINED_BYTES_MAX = 1 << 20
 #: The maximum number of open results of a connection.
 RESULTS_MAX = 16
-#: The number of shapes of results that are cached, and the maximum number of columns of a cached shape.
+#: The maximum number of cached result shapes, and the maximum number of columns of a cached shape.
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 

@@ -191,7 +191,10 @@ def writable(options: Mapping[str, str], known: Iterable[str] = WRITE) -> dict[s
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return `given`. Unless it has a url, add the session's options. So no login is sent to another target."""
+    """Return `given`, and add the session's options unless it has a url.
+
+    The session's login is therefore sent only to the session's own target.
+    """
     return dict(given) if "url" in given else {**session, **given}
 
 

@@ -112,7 +112,7 @@ def aggregates() -> Corpus:
 
 
 def _pairs(corpus: Corpus) -> None:
-    """Record MAX_BY and MIN_BY: the x of the first row with the largest or smallest y."""
+    """Record queries with MAX_BY and MIN_BY, which return the x of the first row that has the largest or smallest y."""
     for x, y in ("il", "li", "di", "ti", "tl", "bd"):
         rows = [row for row in joined(WORLD, [x, y]) if row[y] is not None]
         for name, choose in (("max_by", max), ("min_by", min)):

@@ -7,8 +7,8 @@
       11 lead(3) bits                       the same with a new L
 
 If W is 32, P is 64, `index` has 6 bits and `sig` 5 bits; if W is 64, P is 128, `index` has 7 bits and `sig` 6 bits. L
-is one of `_LEADS`. Every value is added to the ring. After 00 and 01, the writer never uses 10 before it has written L
-again with 11. Apache TsFile writes this format. Many pages are decoded in one call.
+is one of `_LEADS`. Every value is added to the ring. After a 00 or a 01, the writer must write L
+with an 11 before it may use a 10. Apache TsFile writes this format. Many pages are decoded in one call.
 """
 
 from __future__ import annotations
