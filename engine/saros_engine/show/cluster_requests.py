@@ -164,7 +164,7 @@ class ClusterRequests:
             raise QueryNotFound(query, silent)
         if query is None and silent:
             ended = f"{count} {'query was' if count == 1 else 'queries were'} ended on the other nodes"
-            raise StorageError("; ".join([ended, *silent]), code=_UNREACHABLE)
+            raise _partly_done(ended, silent)
         return count
 
     def clear(self, *, local: bool) -> int:
@@ -183,10 +183,7 @@ class ClusterRequests:
         answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
         silent = [answer for _, answer in answers if isinstance(answer, str)]
         if silent:
-            raise StorageError(
-                "; ".join(["the mode was set on the other nodes", *silent]),
-                code=_UNREACHABLE,
-            )
+            raise _partly_done("the mode was set on the other nodes", silent)
         return 1 + len(answers)
 
     def _clear(self) -> None:
@@ -263,6 +260,11 @@ class ClusterRequests:
 def _visible_user(access: Access) -> str | None:
     """Return the user whose queries the session may see and end, or None if it may do so for all users."""
     return None if access.may(Privilege.MAINTAIN) else access.user
+
+
+def _partly_done(done: str, silent: Sequence[str]) -> StorageError:
+    """Return the error of a statement that the silent nodes have not carried out."""
+    return StorageError("; ".join([done, *silent]), code=_UNREACHABLE)
 
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:

@@ -128,10 +128,8 @@ class Writer:
 
         def write() -> None:
             nonlocal fitted
-            known, version = self._tablet_of_known_shape(batch), self._store.schema.version
-            fitted = self._fitted(batch) if known is None else Fitted(known)
-            while fitted.misfits and schema_check.is_outdated(fitted.tablet.device, version):
-                version, fitted = self._store.schema.version, self._fitted(batch)
+            known = self._tablet_of_known_shape(batch)
+            fitted = schema_check.fit(batch.key[0], lambda: self._fitted(batch)) if known is None else Fitted(known)
             if not fitted.tablet.columns:
                 return
             if joint is not None and self._triggers.firing(fitted.tablet) is None:
@@ -144,7 +142,7 @@ class Writer:
                 self._remember_shape(batch, fitted.tablet)
 
         if not batch.is_empty:
-            self._creating(join_nodes(split_path(batch.key[0])), write, schema_check)
+            self._creating(batch.key[0], write, schema_check)
         return _outcome(batch, fitted)
 
     def _parts_through_views(self, batch: CheckedBatch) -> list[ColumnBatch]:
@@ -472,9 +470,7 @@ class Writer:
 
         def write() -> None:
             nonlocal outcome, points
-            version, outcome = self._store.schema.version, self._values_of(statement, path, moment)
-            while outcome.misfits and schema_check.is_outdated(path, version):
-                version, outcome = self._store.schema.version, self._values_of(statement, path, moment)
+            outcome = schema_check.fit(path, lambda: self._values_of(statement, path, moment))
             if outcome.columns:
                 aligned = self._aligned_as(self._store.schema.device(path), path, asked=statement.aligned or None)
                 creates = self._creates(path, outcome.missing, aligned)
