@@ -386,11 +386,13 @@ class _Loader:
 
     def _add_note_on_paths(self, batch: SourceBatch) -> None:
         """Tell the user that names of columns are paths, but are not used as such because of --device."""
-        paths = [column.name for column in batch.columns if column.name.startswith("root.")]
-        if paths and self.options.device is not None:
+        if self.options.device is None:
+            return
+        path = next((column.name for column in batch.columns if column.name.startswith("root.")), None)
+        if path is not None:
             self._add_notes(
-                f"column {paths[0]} is imported as a series of the device {self.options.device}; omit --device to "
-                "import into the series with that path"
+                f"column {path} is imported as a series of the device {self.options.device}; omit --device to import "
+                "into the series with that path"
             )
 
     def _add_notes(self, *notes: str) -> None:
