@@ -8,8 +8,8 @@ shows everything that was acknowledged before. If a member does not answer, the 
 first to the member that answered last.
 
 Weak reads do not ask for an index, but they need the schema of remote groups: otherwise, unknown series would look
-empty. Any member can answer with the schema that it has now, at the last entry that it has applied. The schema is
-refreshed in the background, so that new series become visible. It is also refreshed when a session has seen a newer
+empty. Any member can answer a request for the schema ("schema"), as of the last entry that it has applied. The schema
+is refreshed in the background, so that new series become visible. It is also refreshed when a session has seen a newer
 schema on another node.
 
 Thread-safe.

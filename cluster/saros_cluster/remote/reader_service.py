@@ -272,9 +272,7 @@ class ReaderService:
     def _first_batches(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
         """Yield each reader's number, with its first batch until the limit of size or time is reached.
 
-        If there is only one reader, its first batch is not included.
-
-        Instead, the reader's stream starts at once.
+        If there is only one reader, its first batch is not included: its stream starts at once instead.
         """
         started_ns = self._clock.monotonic_ns()
         size = 0

@@ -62,9 +62,9 @@ def open_readers(
 ) -> tuple[int, list[RemoteSeriesReader]]:
     """Open readers at a holder.
 
-    Return a reader for each request, after the last entry of the group's log that the holder's view may show. `pinned`
-    is True if the query has read the group at this holder before. `abandoned` is a list that the query's readers at
-    this holder share. The list has the numbers of the readers that the holder should end. Raises Unreachable, errors of
+    Return the last entry of the group's log that the holder's view may show, and a reader for each request. `pinned` is
+    True if the query has read the group at this holder before. `abandoned` is a list that the query's readers at this
+    holder share. The list has the numbers of the readers that the holder should end. Raises Unreachable, errors of
     storage, and RemoteError if the node is not a holder, has too many reads, or has ended the lease.
     """
     abandoned = deque() if abandoned is None else abandoned

@@ -4,8 +4,8 @@
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
     leader not known         asks the members in turn
 
-A command contains the number of its request. A command that is proposed twice therefore takes effect once. The command
-is therefore retried until its outcome is known or the deadline has passed. After the deadline, NoLeader is raised if
+A command contains the number of its request, so it takes effect once even if it is proposed twice. Therefore it is
+retried until its outcome is known or the deadline has passed. After the deadline, NoLeader is raised if
 the command certainly had no effect, and OutcomeUnknown if it may have had an effect. The request may set an earlier
 deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, a request waits only briefly; and if many
 requests wait for such groups, further requests fail at once (`availability`).

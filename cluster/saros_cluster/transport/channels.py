@@ -32,8 +32,8 @@ MESSAGE_BYTES_MAX = BATCH_BYTES_MAX
 #: bytes.
 ERROR_CHARACTERS_MAX = 4_000
 _METADATA_BYTES_MAX = 64 << 10
-#: A connection is pinged after it has been idle for the first time, and closed if no answer arrives within the second
-#: time. Otherwise, when a network recovers after a minute, the connection would wait for TCP's next
+#: A connection that is idle for the first of these times is pinged, and is closed if no answer arrives within the
+#: second of them. Otherwise, when a network recovers after a minute, the connection would wait for TCP's next
 #: retransmission, which may be another minute away.
 _QUIET_MS, _SILENT_MS = 2_000, 3_000
 #: The time limit of an attempt to connect. It is necessary since a machine that is down does not refuse connections.

@@ -60,7 +60,7 @@ class Rights:
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
         """Return whether the user has the privilege for a path.
 
-        If the privilege is not about paths, ignore the path.
+        The path does not matter if the privilege is not about paths.
         """
         if self.administrator:
             return True
