@@ -26,6 +26,7 @@ statement
     | merge
     | clear
     | load
+    | loadConfiguration
     | kill
     | explain
     | grant
@@ -290,6 +291,7 @@ show
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
+    | SHOW CONFIGURATION (ON node=INTEGER)? (WITH DESC)?                               # showConfiguration
     | SHOW TOKENS (OF USER user=principal)?                                            # showTokens
     ;
 
@@ -318,6 +320,7 @@ set
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
     | SET templateWord id=name TO exactPath                                              # setTemplate
     | SET SYSTEM TO status=name (ON (LOCAL | CLUSTER))?                                # setSystem
+    | SET CONFIGURATION pair (COMMA? pair)* (ON node=INTEGER)?                           # setConfiguration
     ;
 
 zone: STRING | name (SLASH name)* | sign=(PLUS | MINUS) INTEGER (COLON INTEGER)?;
@@ -336,6 +339,8 @@ clear: CLEAR what=name? CACHE (ON (LOCAL | CLUSTER))?;
 load
     : LOAD source=STRING (pair (COMMA? pair)* | WITH LEFT_PARENTHESIS pair (COMMA pair)* RIGHT_PARENTHESIS)?
     ;
+
+loadConfiguration: LOAD CONFIGURATION (ON (LOCAL | CLUSTER))?;
 
 kill: KILL (QUERY id=(STRING | INTEGER | NAME) | ALL QUERIES);
 
@@ -393,7 +398,7 @@ name
     : NAME | DURATION | QUOTED_NAME
     | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALLOW | ALTER | ANALYZE | AND | ANY | AS | ASC
       | ATTRIBUTES | AVAILABLE | BEFORE | BETWEEN | BY | CACHE | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER | CLUSTERID
-      | CONFIGNODES | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
+      | CONFIGNODES | CONFIGURATION | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
       | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
       | DESC | DETAILS | DEVICE | DEVICES
       | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPIRES | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION

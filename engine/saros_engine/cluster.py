@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from saros_engine.base.cluster_info import ClusterAdmin, ClusterInfo
-from saros_engine.show.cluster_requests import OtherNodes
+from saros_engine.base.other_nodes import OtherNodes
 from saros_engine.statements.extension_statements import Installations
 
 

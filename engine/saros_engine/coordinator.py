@@ -27,6 +27,7 @@ from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
+from saros_engine.base.node_settings import NodeSettings
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
 from saros_engine.base.slow_queries import SlowQueries
@@ -58,6 +59,7 @@ from saros_engine.security.authorization import (
 )
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
+from saros_engine.show.configuration_requests import ConfigurationRequests
 from saros_engine.show.show_executor import ShowExecutor
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
@@ -150,17 +152,18 @@ class QueryEngine:
         users: UserStatements | None = None,
         sync: SyncAdmin | None = None,
         mode: SystemMode | None = None,
+        settings: NodeSettings | None = None,
     ) -> None:
         """Create the engine of a store.
 
         `cluster` is None outside a cluster; `users` is None if the database has no users; `sync` is None if the
-        database does not take part in sync; `mode` is None if the system mode need not survive a restart.
+        database does not take part in sync; `mode` is None if the system mode need not survive a restart; `settings` is
+        None if statements cannot change options.
         """
         self._cluster = cluster
         self._sync = sync
         self._store = store
         self._users = users
-        self._options = options
         self._clock = clock
         #: The system mode: running, or read-only.
         self.mode = SystemMode() if mode is None else mode
@@ -175,12 +178,20 @@ class QueryEngine:
         self.slow_queries = SlowQueries(clock, options.slow_query_ms)
         #: Executes statements that concern every node.
         self.every_node = ClusterRequests(
-            self._queries.registry, self.slow_queries, store, clock, info.node, others, self._forget, self.mode
+            self._queries.registry,
+            self.slow_queries,
+            store,
+            clock,
+            info.node,
+            others,
+            self._forget,
+            self.mode,
+            ConfigurationRequests(settings, info.node, others),
         )
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._authorization_request, installations)
-        self._showing = ShowExecutor(store, self._queries, options, info, self.every_node, self._triggers, sync)
+        self._showing = ShowExecutor(store, self._queries, info, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
         self._counting = threading.Lock()
         self._writes = LatencyHistogram()
@@ -222,6 +233,15 @@ class QueryEngine:
         with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or question.text):
             authorize(parsed.statement, self._authorization_request(session.access, question.request))
             return self._run(question, session)
+
+    def set_options(self, options: EngineOptions) -> None:
+        """Use new options for statements that begin from now on.
+
+        `parallelism` and the sizes of caches and of the memory pool do not change.
+        """
+        self._queries.options = options
+        self._writer.level = options.default_database_level
+        self.slow_queries.threshold_ms = options.slow_query_ms
 
     def _forget(self) -> None:
         """Empty the caches of statements and plans."""
@@ -391,7 +411,7 @@ class QueryEngine:
                 self._store.delete(patterns, times, request=request)
                 return count
             case ast.Load():
-                level = self._options.default_database_level
+                level = self._queries.options.default_database_level
                 return load_files(self._store, statement, level, session.load_folders, request)
             case ast.Flush(databases):
                 self._store.flush(self._existing(databases, request))
@@ -404,6 +424,10 @@ class QueryEngine:
                 return self.every_node.clear(local=local)
             case ast.SetSystem(read_only, local):
                 return self.every_node.set_mode(read_only=read_only, local=local)
+            case ast.SetConfiguration(settings, node):
+                return self.every_node.configuration.set(dict(settings), node)
+            case ast.LoadConfiguration(local):
+                return self.every_node.configuration.load(local=local)
             case ast.KillQuery(query_id):
                 return self.every_node.kill(query_id, session.access)
             case ast.SetTimeZone(zone):

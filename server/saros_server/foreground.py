@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Prepared(msgspec.Struct, frozen=True):
 
     folder: str
     configuration: Configuration
+    #: The options of the command line.
+    overrides: Mapping[str, object]
     security: Security
     #: True if the HTTP port was configured and is not the default port.
     is_http_required: bool
@@ -73,7 +75,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def serve(options: argparse.Namespace) -> int:
     """Serve in this process until it is told to stop. Return 0, or 1 if the server cannot start."""
-    from saros_server.process.logs import write_json_lines
+    from saros_server.process.logs import set_level, write_json_lines
     from saros_server.server import Server
 
     try:
@@ -90,7 +92,9 @@ def serve(options: argparse.Namespace) -> int:
             http_required=prepared.is_http_required,
             metrics_port=configuration.listen_metrics_port,
             security=prepared.security,
+            options=prepared.overrides,
         )
+        server.api.node.settings.subscribe(lambda changed: set_level(changed.log_level))
         server.run_until_signalled()
     except REFUSALS as error:
         sys.stderr.write(f"saros start: {reason(error)}\n")
@@ -124,7 +128,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
                 f" another one: {password}\n"
             )
             sys.stdout.flush()
-    return Prepared(options.data, configuration, security, loaded.sources["http_port"] != "default")
+    return Prepared(options.data, configuration, overrides, security, loaded.sources["http_port"] != "default")
 
 
 def _with_certificate(configuration: Configuration, folder: str) -> Configuration:

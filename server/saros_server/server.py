@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
 from saros_cluster.node.cluster_file import load as load_cluster_file
@@ -96,6 +97,7 @@ class Server:
         metrics_port: int | None = None,
         clock: Clock | None = None,
         security: Security | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         """Open the database and bind the ports. Raises ConfigurationError, StorageError.
 
@@ -103,6 +105,7 @@ class Server:
         http_port      None: no HTTP service; 0: any free port
         http_required  raise if the HTTP port is taken; otherwise serve without HTTP, and set `http_problem`
         metrics_port   a port for metrics without TLS, on this machine only; None: no such port
+        options        options of the node that take precedence over the folder's file
         """
         cluster = load_cluster_file(folder, LocalDisk())
         if cluster is not None:
@@ -115,7 +118,7 @@ class Server:
         self._folder = folder
         self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)
         #: The operations for clients.
-        self.api = ClientApi(folder, clock or SystemClock(), authentication=authenticated)
+        self.api = ClientApi(folder, clock or SystemClock(), authentication=authenticated, options=options)
         self._listeners: list[Listener] = []
         try:
             certificate = self._certificate(security)

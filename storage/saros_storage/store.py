@@ -532,6 +532,10 @@ class Store:
         """The cache of latest points."""
         return self._latest
 
+    def set_options(self, options: StoreOptions) -> None:
+        """Use the options of compaction in `options` from the next job on; other options do not change."""
+        self._compactor.set_options(options)
+
     def clear_caches(self) -> None:
         """See `Database.clear_caches`."""
         self._cache.clear()

@@ -23,6 +23,6 @@ from saros_shell.commands.start import write_http
 )
 def test_where_http_is(port: int, url: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configuration = load(environment={}, overrides={"http_port": port}).values
-    prepared = Prepared(str(tmp_path), configuration, Security(), is_http_required=False)
+    prepared = Prepared(str(tmp_path), configuration, {}, Security(), is_http_required=False)
     write_http(Serving(1, "127.0.0.1:6667", "", url), prepared)
     assert line == capsys.readouterr().out

@@ -22,7 +22,7 @@ from saros_cluster.users.commands import CreateUser
 from saros_engine.base.session_context import SessionContext
 from saros_server.auth.passwords import hash_password
 from saros_server.cluster import background
-from saros_server.config.configuration import Configuration, load
+from saros_server.config.configuration import Loaded, load
 from saros_server.node.node import Node
 from saros_server.server import Server
 from saros_storage.base.errors import StorageError
@@ -86,9 +86,7 @@ class Nodes:
 
     def __init__(self, folder: Path, nodes: int, replicas: int, **options: object) -> None:
         self.folders = make_folders(folder, nodes, replicas)
-        self.configuration: Configuration = load(
-            file=None, overrides={"durability": "os", "worker_threads": 1, **options}
-        ).values
+        self.configuration: Loaded = load(file=None, overrides={"durability": "os", "worker_threads": 1, **options})
         self.nodes: list[Node | None] = [None] * nodes
         for number in range(nodes):
             self.start(number)

@@ -393,7 +393,7 @@ def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, objec
 
 
 def opened(folder: Path, options: dict[str, object]) -> Node:
-    return Node.open(str(folder), load(overrides={"durability": "os", "worker_threads": 1, **options}).values)
+    return Node.open(str(folder), load(overrides={"durability": "os", "worker_threads": 1, **options}))
 
 
 @pytest.mark.slow

@@ -45,6 +45,11 @@ class ReceiveThrottle:
         #: The number of pieces in transfer, and the time up to which the seconds of transfer are counted.
         self._active, self._since_ns = 0, 0
 
+    def set_limit(self, bytes_per_second: int) -> None:
+        """Change the limit; 0 means no limit."""
+        with self._lock:
+            self._limit = RateLimit(bytes_per_second)
+
     def begin(self, change: int) -> None:
         """Count from now on for the given change of the cluster, starting from 0 unless it is the current change."""
         with self._lock:

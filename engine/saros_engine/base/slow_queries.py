@@ -43,6 +43,7 @@ class SlowQueries:
 
     def __init__(self, clock: Clock, threshold_ms: int) -> None:
         self._clock = clock
+        #: Statements that take at least this many milliseconds are slow.
         self.threshold_ms = threshold_ms
         self._lock = threading.Lock()
         #: The recorded statements; the last is the newest.

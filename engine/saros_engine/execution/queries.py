@@ -73,7 +73,8 @@ class Queries:
         self._store = store
         self._scheduler = scheduler
         self._clock = clock
-        self._options = options
+        #: The options for statements that begin from now on.
+        self.options = options
         self._unit = store.options.time_unit
         self._plans = PlanCache(options.plans_cached)
         self.registry = QueryRegistry(clock, node)
@@ -111,7 +112,7 @@ class Queries:
         The deadline is earlier than the statement's timeout, because a timeout error would not name the cause of the
         wait.
         """
-        timeout_ms = self._options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
+        timeout_ms = self.options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
         waiting_ms = max(timeout_ms - min(timeout_ms // 10, _ERROR_MS_MAX), 1) if timeout_ms else 0
         ends = [end for end in (self._deadline(waiting_ms), limits.deadline_ns) if end is not None]
         return min(ends, default=None)
@@ -168,7 +169,7 @@ class Queries:
         return self._distributed(logical.fields, root, timed=logical.timed)
 
     def _distributed(self, fields: tuple[Field, ...], root: Node, *, timed: bool) -> QueryPlan:
-        return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
+        return QueryPlan(fields, timed, root, distribute(root, self.options.parallelism))
 
     def clear_plans(self) -> None:
         """Empty the plan cache."""
@@ -187,17 +188,17 @@ class Queries:
 
         The caller must read the execution to its end, or close it.
         """
-        limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
+        limit_ms = self.options.query_timeout_ms if timeout_ms is None else timeout_ms
         view = self._view(plan, point)
         execution = QueryExecution(
             self.registry.next_id(),
             plan,
             view,
-            QueryMemory(self._options.query_memory_bytes_max, self.memory),
+            QueryMemory(self.options.query_memory_bytes_max, self.memory),
             self._clock,
             self._unit,
             self._ended,
-            self._options.spill(),
+            self.options.spill(),
         )
         self._began(text, asker, limit_ms, execution)
         execution.start(self._scheduler, self._deadline(limit_ms))

@@ -372,6 +372,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.SENDERS: Privilege.MAINTAIN,
     ast.ShowKind.RECEIVERS: Privilege.MAINTAIN,
     ast.ShowKind.SYNC: Privilege.MAINTAIN,
+    ast.ShowKind.CONFIGURATION: Privilege.MAINTAIN,
 }
 
 
@@ -497,6 +498,8 @@ RULES: dict[type, Rule] = {
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
+    ast.SetConfiguration: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
+    ast.LoadConfiguration: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
     ast.KillQuery: Rule(_allow_all),  # KILL ends only queries that SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_allow_all),
     ast.SetPartialResults: Rule(_allow_all),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
@@ -20,12 +20,14 @@ from saros_cluster.users.privileges import Privilege
 from saros_engine.base.access import Access
 from saros_engine.base.database import Database
 from saros_engine.base.errors import QueryNotFound
+from saros_engine.base.other_nodes import OtherNodes
 from saros_engine.base.query_registry import QueryRegistry, RunningQuery
 from saros_engine.base.row_set import Row, RowSet
 from saros_engine.base.slow_queries import SlowQueries, SlowQuery
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.expressions.times import format_time
 from saros_engine.plan.plan import Field
+from saros_engine.show.configuration_requests import ConfigurationRequests
 from saros_engine.show.show_stored import FIELDS, check_whole, show_stored, silent_row
 from saros_grammar.syntax.ast import Show, ShowKind
 from saros_storage.base.clock import Clock
@@ -51,14 +53,6 @@ _QUERY_FIELDS = (
 _SLOW_FIELDS = (*_QUERY_FIELDS[:5], Field("User", _TEXT), Field("ClientIp", _TEXT))
 #: The columns of the kinds of SHOW whose rows have a time.
 _TIMED = {ShowKind.QUERIES: _QUERY_FIELDS, ShowKind.SLOW_QUERIES: _SLOW_FIELDS}
-
-
-class OtherNodes(Protocol):
-    """The other nodes of the cluster."""
-
-    def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
-        """Return the result of `ClusterRequests.answer` on each node, or the reason why it did not answer."""
-        ...
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -112,6 +106,7 @@ class ClusterRequests:
         others: OtherNodes | None,
         forget: Callable[[], None],
         mode: SystemMode,
+        configuration: ConfigurationRequests,
     ) -> None:
         """`others` is None outside a cluster. `forget` drops the engine's caches of statements and plans."""
         self._registry = registry
@@ -122,6 +117,8 @@ class ClusterRequests:
         self._others = others
         self._forget = forget
         self._mode = mode
+        #: Requests about the nodes' options.
+        self.configuration = configuration
 
     def show(self, statement: Show, zone: str, access: Access) -> RowSet:
         """Return the rows of SHOW [SLOW] QUERIES, PARTITIONS, FILES or DISK_USAGE from all nodes.
@@ -197,7 +194,9 @@ class ClusterRequests:
     # ------------------------------------------------------------------ this node
 
     def answer(self, data: bytes) -> bytes:
-        """Answer a question of another node. Raises BadRequest."""
+        """Answer a question of another node. Raises BadRequest, and the errors of `ConfigurationRequests.answer`."""
+        if ConfigurationRequests.concerns(data):
+            return self.configuration.answer(data)
         question = _Question.decode(data)
         if question.read_only is not None:
             self._mode.set(read_only=question.read_only)

@@ -18,7 +18,6 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.queries import Queries, ReadLimits
 from saros_engine.expressions.times import format_time
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.memory.options import EngineOptions
 from saros_engine.plan.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.planning.distribution import distribute
@@ -57,7 +56,6 @@ class ShowExecutor:
         self,
         store: Database,
         queries: Queries,
-        options: EngineOptions,
         cluster: ClusterInfo,
         every_node: ClusterRequests,
         triggers: Triggers,
@@ -65,7 +63,6 @@ class ShowExecutor:
     ) -> None:
         self._store = store
         self._queries = queries
-        self._options = options
         self._unit = store.options.time_unit
         self._cluster = cluster
         self._every_node = every_node
@@ -104,6 +101,9 @@ class ShowExecutor:
                 | ast.ShowKind.DISK_USAGE
             ):
                 return self._every_node.show(statement, session.zone, session.access), HERE
+            case ast.ShowKind.CONFIGURATION:
+                node = statement.nodes[0] if statement.nodes else None
+                return self._every_node.configuration.show(node, described=statement.details), HERE
             case ast.ShowKind.FUNCTIONS:
                 self._caught_up(statement, session, limits)
                 return show_functions(self._store.schema.catalogue), HERE
@@ -173,17 +173,17 @@ class ShowExecutor:
         return found
 
     def _variables(self) -> list[tuple[str, str]]:
-        options = self._store.options
+        options, limits = self._store.options, self._queries.options
         return [
             ("TimestampPrecision", self._unit.suffix),
             ("TimePartitionInterval", str(options.time_partition_interval)),
-            ("DefaultDatabaseLevel", str(self._options.default_database_level)),
+            ("DefaultDatabaseLevel", str(limits.default_database_level)),
             ("Durability", options.durability),
-            ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
-            ("SlowQueryMs", str(self._options.slow_query_ms)),
-            ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
-            ("QueriesMemoryBytes", str(self._options.queries_memory_bytes_max)),
-            ("Parallelism", str(self._options.parallelism)),
+            ("QueryTimeoutMs", str(limits.query_timeout_ms)),
+            ("SlowQueryMs", str(limits.slow_query_ms)),
+            ("QueryMemoryBytes", str(limits.query_memory_bytes_max)),
+            ("QueriesMemoryBytes", str(limits.queries_memory_bytes_max)),
+            ("Parallelism", str(limits.parallelism)),
             ("DataReplicationFactor", str(self._cluster.replicas)),
             *self._cluster.variables(),
         ]

@@ -93,7 +93,8 @@ class Writer:
         self._store = store
         self._triggers = triggers
         self._clock = clock
-        self._level = level
+        #: Missing databases are created this many levels below root.
+        self.level = level
         self._grouped = GroupedWrites(store.submit_writes, clock)
         self._shapes: dict[BatchKey, _Shape] = {}
 
@@ -526,7 +527,7 @@ class Writer:
         found = known.get(above)
         if found is None or (found and self._store.schema.is_database(device)):
             found = self.database_for(device)
-            is_common = not found or len(split_path(above)) > self._level
+            is_common = not found or len(split_path(above)) > self.level
             if is_common and not self._store.schema.is_database(device):
                 known[above] = found
         return found
@@ -536,10 +537,10 @@ class Writer:
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
-        if len(nodes) <= self._level:
-            needed = f"databases are created {self._level} level(s) below root"
+        if len(nodes) <= self.level:
+            needed = f"databases are created {self.level} level(s) below root"
             raise UserMistake(f"{device} is not in a database and is too short to create one: {needed}", code=509)
-        return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
+        return [CreateDatabase(join_nodes(nodes[: self.level + 1]))]
 
 
 def _outcome(batch: CheckedBatch, fitted: Fitted | None) -> int:

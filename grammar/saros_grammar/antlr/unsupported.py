@@ -38,11 +38,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     (r"(start|stop) repair data|repair data partition table", "REPAIR DATA: use saros verify to check the files"),
     (r"(drop|delete) partition", "DELETE PARTITION: use DELETE FROM with a range of time"),
-    (r"(set|load) configuration", "configuration by statements: edit saros.toml, and restart"),
-    (
-        r"show (all )?configurations?",
-        "SHOW CONFIGURATION: use SHOW VARIABLES for some options, saros config FOLDER for all",
-    ),
+    (r"show all configuration", "SHOW ALL CONFIGURATION: SHOW CONFIGURATION lists all options"),
     (r"show cluster parameters", "SHOW CLUSTER PARAMETERS: use SHOW VARIABLES"),
     (r"load balance", "LOAD BALANCE: use REBALANCE CLUSTER"),
     (r"show migrations", "SHOW MIGRATIONS: use SHOW CLUSTER CHANGE"),

@@ -262,6 +262,10 @@ class StatementBuilder:
     def _show_stored(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind(context.what.text.lower()), databases=self._paths(context.path()))
 
+    def _show_configuration(self, context: Any) -> ast.Show:
+        nodes = () if context.node is None else (int(context.node.text),)
+        return ast.Show(ast.ShowKind.CONFIGURATION, details=context.DESC() is not None, nodes=nodes)
+
     def _show_current_timestamp(self, _: Any) -> ast.Show:
         return ast.Show(ast.ShowKind.CURRENT_TIMESTAMP)
 
@@ -350,6 +354,17 @@ class StatementBuilder:
         if mode not in _MODES:
             raise self._expressions.error(context.status, "SET SYSTEM TO takes READONLY or RUNNING")
         return ast.SetSystem(_MODES[mode], context.LOCAL() is not None)
+
+    def _set_configuration(self, context: Any) -> ast.SetConfiguration:
+        settings = series_builder.pairs(self._expressions, context.pair())
+        keys = [key for key, _ in settings]
+        for pair, key in zip(context.pair(), keys, strict=True):
+            if keys.count(key) > 1:
+                raise self._expressions.error(pair, f"the option {key} is given twice")
+        return ast.SetConfiguration(settings, None if context.node is None else int(context.node.text))
+
+    def _load_configuration(self, context: Any) -> ast.LoadConfiguration:
+        return ast.LoadConfiguration(context.LOCAL() is not None)
 
     def _set_dialect(self, context: Any) -> Statement:
         dialect = self._expressions.name(context.dialect).lower()
@@ -525,6 +540,7 @@ class StatementBuilder:
         "ShowQueries": _show_queries,
         "ShowSlowQueries": _show_slow_queries,
         "ShowPlain": _show_plain,
+        "ShowConfiguration": _show_configuration,
         "ShowCurrentTimestamp": _show_current_timestamp,
         "ShowTimeZone": _show_time_zone,
         "ShowCluster": _show_cluster,
@@ -540,6 +556,7 @@ class StatementBuilder:
         "SetStorageGroup": _create_database,
         "SetTimeZone": _set_time_zone,
         "SetPartialResults": _set_partial_results,
+        "SetConfiguration": _set_configuration,
         "SetDialect": _set_dialect,
         "SetSystem": _set_system,
         "SetTtl": _set_ttl,
@@ -548,6 +565,7 @@ class StatementBuilder:
         "Merge": _merge,
         "Clear": _clear,
         "Load": _load,
+        "LoadConfiguration": _load_configuration,
         "Kill": _kill,
         "AdmitNode": _admit_node,
         "ChangeNodes": _change_nodes,

@@ -534,6 +534,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showConfiguration.
+    def visitShowConfiguration(self, ctx:Sql.ShowConfigurationContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showTokens.
     def visitShowTokens(self, ctx:Sql.ShowTokensContext):
         return self.visitChildren(ctx)
@@ -604,6 +609,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setConfiguration.
+    def visitSetConfiguration(self, ctx:Sql.SetConfigurationContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#zone.
     def visitZone(self, ctx:Sql.ZoneContext):
         return self.visitChildren(ctx)
@@ -636,6 +646,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#load.
     def visitLoad(self, ctx:Sql.LoadContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#loadConfiguration.
+    def visitLoadConfiguration(self, ctx:Sql.LoadConfigurationContext):
         return self.visitChildren(ctx)
 
 

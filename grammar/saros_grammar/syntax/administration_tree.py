@@ -37,6 +37,19 @@ class SetSystem(msgspec.Struct, frozen=True):
     local: bool = False
 
 
+class SetConfiguration(msgspec.Struct, frozen=True):
+    """SET CONFIGURATION 'option'='value', ... [ON node]; `node` None: on every node."""
+
+    settings: tuple[tuple[str, str], ...]
+    node: int | None = None
+
+
+class LoadConfiguration(msgspec.Struct, frozen=True):
+    """LOAD CONFIGURATION [ON LOCAL | CLUSTER]. If `local`, it only affects the node that receives it."""
+
+    local: bool = False
+
+
 # ---------------------------------------------------------------------------------------------- cluster membership
 
 

@@ -26,10 +26,12 @@ from saros_grammar.syntax.administration_tree import (
     DropSender,
     Flush,
     GiveUpNodes,
+    LoadConfiguration,
     Measure,
     Merge,
     MigrateRegion,
     Rebalance,
+    SetConfiguration,
     SetSystem,
     SyncStatement,
     TransferDevice,
@@ -137,6 +139,7 @@ __all__ = [
     "ListUsers",
     "Literal",
     "LiteralKind",
+    "LoadConfiguration",
     "Measure",
     "Merge",
     "MigrateRegion",
@@ -148,6 +151,7 @@ __all__ = [
     "Revoke",
     "RevokeRole",
     "SeriesColumn",
+    "SetConfiguration",
     "SetSystem",
     "ShowTokens",
     "SyncStatement",
@@ -494,6 +498,7 @@ class ShowKind(Enum):
     SENDERS = "senders"
     RECEIVERS = "receivers"
     SYNC = "sync"
+    CONFIGURATION = "configuration"
 
 
 #: Kinds whose WHERE, ORDER BY and LIMIT apply to the rows of the result. These clauses use column names.
@@ -504,8 +509,8 @@ class Show(msgspec.Struct, frozen=True):
     """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
 
     `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
-    `details`: DATABASES DETAILS, CLUSTER DETAILS, DEVICES WITH DATABASE.
-    `nodes`: SHOW REGIONS ON NODEID; empty means all nodes.
+    `details`: DATABASES DETAILS, CLUSTER DETAILS, DEVICES WITH DATABASE, CONFIGURATION WITH DESC.
+    `nodes`: SHOW REGIONS ON NODEID, where empty means all nodes; SHOW CONFIGURATION ON, where it means this node.
 
     In `where` of Show and Count (except for `CHOSEN_BY_COLUMNS`), the left side of a comparison is a one-node path in
     lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`. The right side is a
@@ -622,6 +627,8 @@ Statement = (
     | Merge
     | ClearCache
     | SetSystem
+    | SetConfiguration
+    | LoadConfiguration
     | Load
     | SetTtl
     | UnsetTtl

@@ -14,6 +14,7 @@ Thread-safe.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from saros_server.api.calls import Call, Operation, Peer, Policy, Services
@@ -40,10 +41,20 @@ _Answer = TypeVar("_Answer")
 class ClientApi:
     """The operations on the database in `folder`, which stays open in this process until `close`."""
 
-    def __init__(self, folder: str, clock: Clock, *, authentication: bool = False) -> None:
-        """Open the database. Without `authentication`, every client has all privileges. Raises StorageError."""
+    def __init__(
+        self,
+        folder: str,
+        clock: Clock,
+        *,
+        authentication: bool = False,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        """Open the database, with `options` that take precedence over the folder's file.
+
+        Without `authentication`, every client has all privileges. Raises ConfigurationError, StorageError.
+        """
         #: Keeps the node open.
-        self._own = open_session(folder, time_zone=None, options={})
+        self._own = open_session(folder, time_zone=None, options=options or {})
         try:
             node = self._own.node
             node.engine.slow_queries.listener = log_slow

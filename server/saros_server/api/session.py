@@ -41,7 +41,7 @@ from saros_server.api.arrow import Message, ResultSchema, encode, result_schema,
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
 from saros_server.api.quoting import quoted_name
-from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
+from saros_server.config.configuration import ConfigurationError, Loaded, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
 from saros_server.node.uploads import Uploads
@@ -119,7 +119,7 @@ def open_session(
         shared = _nodes.get(key)
         if shared is None:
             loaded = load(folder=folder, file=configuration_file(folder), overrides=options)
-            node = _opened(folder, loaded.values, read_only=read_only)
+            node = _opened(folder, loaded, read_only=read_only)
             shared = _nodes[key] = _Shared(node, options=dict(options))
         elif options and dict(options) != shared.options:
             load(folder=folder, file=configuration_file(folder), overrides=options)  # raises for a wrong option
@@ -133,13 +133,13 @@ def open_session(
     return EmbeddedSession(key, shared.node, context, on_close)
 
 
-def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> Node:
+def _opened(folder: str, loaded: Loaded, *, read_only: bool) -> Node:
     check_not_foreign(folder)
     if read_only and os.path.lexists(os.path.join(folder, CLUSTER_FILE)):
         message = f"{folder} belongs to a node of a cluster, and has only part of its data: connect to the cluster"
         raise UserMistake(message, code=_NO_FOLDER)
     try:
-        return Node.open(os.path.abspath(folder) if read_only else folder, configuration, read_only=read_only)
+        return Node.open(os.path.abspath(folder) if read_only else folder, loaded, read_only=read_only)
     except FolderInUse as error:
         found = serving(folder)
         remedy = (

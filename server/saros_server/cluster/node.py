@@ -58,6 +58,7 @@ from saros_engine.cluster import Cluster
 from saros_engine.show.cluster_requests import TELL
 from saros_server.cluster.admin import Administration
 from saros_server.cluster.background import BackgroundTasks
+from saros_server.cluster.background_limits import BackgroundLimits
 from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, serve_installed
 from saros_server.cluster.leader_eviction import LeaderEviction
 from saros_server.cluster.peer_requests import OtherNodes
@@ -127,8 +128,11 @@ class ClusterNode:
         others: OtherNodes,
         sync: ClusterSyncAdmin,
         peers: GrpcPeers,
+        limits: BackgroundLimits,
         closing: ExitStack,
     ) -> None:
+        #: The limits of background work.
+        self.limits = limits
         #: The connections to the cluster's other nodes.
         self.peers = peers
         self.database = database
@@ -306,8 +310,9 @@ class _Opening:
         directory = ClusterDirectory(database, lambda: meta.state.users)
         admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
         installed = ExtensionCheck(file.node, self._routes, peers)
+        limits = BackgroundLimits(self._compactor, self._pacer, self._inflow, balancing)
         return ClusterNode(
-            database, synced, directory, status, chores, admin, installed, others, desk, peers, self._closing
+            database, synced, directory, status, chores, admin, installed, others, desk, peers, limits, self._closing
         )
 
     def _database(

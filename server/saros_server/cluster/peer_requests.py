@@ -45,9 +45,9 @@ class OtherNodes:
         self._ask = ask
         self._answer: Callable[[bytes], bytes] | None = None
 
-    def ask_each(self, question: bytes) -> list[tuple[NodeId, bytes | str]]:
-        """See `every_node.OtherNodes.ask_each`."""
-        return ask_each(sorted(self._nodes()), self._ask, TELL, question)
+    def ask_each(self, question: bytes, node: NodeId | None = None) -> list[tuple[NodeId, bytes | str]]:
+        """See the engine's `OtherNodes.ask_each`."""
+        return ask_each(sorted(n for n in self._nodes() if node in (None, n)), self._ask, TELL, question)
 
     def answer_with(self, answer: Callable[[bytes], bytes]) -> None:
         """Set the function that answers other nodes.

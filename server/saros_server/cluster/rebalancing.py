@@ -58,6 +58,11 @@ class Balancing:
         self._options = options
         self._due_ns: int | None = None
 
+    def set_options(self, options: BalanceOptions) -> None:
+        """Change the measure and the interval of automatic balancing, which waits for a full interval then."""
+        self._options = options
+        self._due_ns = None
+
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
         """Return the moves that `rebalance` would start. Raises StorageError if a node does not report its loads."""
         table = self._routes.now.table
@@ -96,11 +101,12 @@ class Balancing:
 
         Called on the leader of the meta group only.
         """
-        measure, now_ns = self._options.measure, self._clock.monotonic_ns()
+        options, now_ns = self._options, self._clock.monotonic_ns()
+        measure = options.measure
         if measure is None:
             return
         if self._due_ns is None or self._routes.now.topology.change is not None:
-            self._due_ns = now_ns + self._options.interval_ms * 1_000_000
+            self._due_ns = now_ns + options.interval_ms * 1_000_000
         elif now_ns >= self._due_ns:
             self._due_ns = None
             if self.rebalance(measure):

@@ -28,7 +28,7 @@ def open_member(
             disk,
             clock,
             credentials=credentials,
-            balance=_balance_options(configuration),
+            balance=balance_options(configuration),
             meta_voter_timeout_ms=configuration.meta_voter_timeout_ms,
         )
     except CannotListen as error:
@@ -36,6 +36,7 @@ def open_member(
     return node, [] if credentials is None else [credentials.files]
 
 
-def _balance_options(configuration: Configuration) -> BalanceOptions:
+def balance_options(configuration: Configuration) -> BalanceOptions:
+    """Return the options of automatic balancing from the configuration."""
     by = configuration.rebalance_by
     return BalanceOptions(None if by == "off" else Measure(by), configuration.rebalance_interval_ms)

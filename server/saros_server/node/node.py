@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -31,8 +32,9 @@ from saros_engine.statements.user_statements import Secret, UserStatements
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.auth.passwords import Cost, check_password, hash_password
 from saros_server.auth.tokens import digest_of, new_secret
-from saros_server.config.configuration import Configuration
+from saros_server.config.configuration import Configuration, Loaded
 from saros_server.config.memory_limits import queries_memory_bytes
+from saros_server.config.settings import Settings
 from saros_server.node.persisted_mode import load_mode
 from saros_server.node.pinned_snapshots import PinnedSnapshots
 from saros_server.node.request_dedup_runner import Requests
@@ -62,7 +64,7 @@ class Node:
 
     def __init__(
         self,
-        configuration: Configuration,
+        settings: Settings,
         ground: _Storage,
         scheduler: DriverScheduler,
         engine: QueryEngine,
@@ -75,7 +77,7 @@ class Node:
         self.receiver = ground.receiver
         #: The sync tool's state on this node.
         self.sync = sync
-        self.configuration = configuration
+        self.settings = settings
         #: Closes the scheduler and all parts that were opened before it.
         self._closing = closing
         #: This node's part of its cluster; None without a cluster.
@@ -99,8 +101,13 @@ class Node:
         self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
         self._continuous.start()
 
+    @property
+    def configuration(self) -> Configuration:
+        """The options in force."""
+        return self.settings.current
+
     @staticmethod
-    def open(folder: str, configuration: Configuration, *, clock: Clock | None = None, read_only: bool = False) -> Node:
+    def open(folder: str, loaded: Loaded, *, clock: Clock | None = None, read_only: bool = False) -> Node:
         """Open or create the database in `folder`.
 
         If `read_only`, open a snapshot of the database as it is now, even if another process has it open; write
@@ -112,6 +119,7 @@ class Node:
         clock = clock or SystemClock()
         disk: Disk = take_snapshot(LocalDisk(), folder, [SYNCED_FOLDER]) if read_only else LocalDisk()
         opened = ExitStack()
+        configuration, settings = loaded.values, Settings(folder, loaded, disk)
         try:
             ground = _open(folder, configuration, disk, clock, opened)
             threads = SchedulerOptions(worker_threads=configuration.worker_threads)
@@ -120,21 +128,25 @@ class Node:
             cluster = ground.cluster
             mode = SystemMode(read_only=True, is_fixed=True) if read_only else load_mode(folder, disk)
             here = NodeSyncAdmin(folder, disk, ground.receiver)
+            spill_folder = tempfile.gettempdir() if read_only else folder
             engine = QueryEngine(
                 ground.database,
                 scheduler,
                 clock,
-                engine_options(configuration, tempfile.gettempdir() if read_only else folder),
+                engine_options(configuration, spill_folder),
                 None if cluster is None else cluster.services,
-                UserStatements(ground.directory, partial(_hash_new, configuration), _new_secret),
+                UserStatements(ground.directory, partial(_hash_new, settings), _new_secret),
                 here if cluster is None else cluster.sync,
                 mode,
+                settings,
             )
+            settings.subscribe(lambda changed: engine.set_options(engine_options(changed, spill_folder)))
+            settings.subscribe(ground.set_options)
             if cluster is not None:
                 cluster.status.set_mode(mode)
                 cluster.others.answer_with(engine.every_node.answer)
             uploads = Uploads(folder, disk, clock)
-            return Node(configuration, ground, scheduler, engine, clock, here, uploads, opened)
+            return Node(settings, ground, scheduler, engine, clock, here, uploads, opened)
         except BaseException:
             opened.close()
             raise
@@ -172,6 +184,8 @@ class _Storage(msgspec.Struct, frozen=True):
     database: Database
     directory: Directory
     receiver: Receiver | ClusterReceiver
+    #: Applies options that can change while the node runs.
+    set_options: Callable[[Configuration], None]
     certificates: list[WatchedFiles] = msgspec.field(default_factory=list)
     cluster: ClusterNode | None = None
 
@@ -188,18 +202,26 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
         closing.callback(store.close)
         receiver = open_receiver(store, folder, disk, clock)
         closing.callback(receiver.close)
-        return _Storage(store, FileDirectory(folder, disk), receiver)
-    from saros_server.node.cluster_member import open_member
+
+        def set_options(changed: Configuration) -> None:
+            store.set_options(store_options(changed))
+
+        return _Storage(store, FileDirectory(folder, disk), receiver, set_options)
+    from saros_server.node.cluster_member import balance_options, open_member
 
     node, certificates = open_member(folder, file, configuration, options, disk, clock)
     closing.callback(node.close)
-    return _Storage(node.database, node.directory, node.synced.receiver, certificates, node)
+
+    def set_limits(changed: Configuration) -> None:
+        node.limits.set_options(store_options(changed), balance_options(changed))
+
+    return _Storage(node.database, node.directory, node.synced.receiver, set_limits, certificates, node)
 
 
-def _hash_new(configuration: Configuration, user: str, password: str) -> str:
+def _hash_new(settings: Settings, user: str, password: str) -> str:
     """Return the hash of a new password. Raises UserMistake 2041 if the password is too weak."""
     check_password(user, password)
-    return hash_password(password, Cost(configuration.password_cost))
+    return hash_password(password, Cost(settings.current.password_cost))
 
 
 def _new_secret() -> Secret:

@@ -47,6 +47,11 @@ def write_json_lines(level: str) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
 
 
+def set_level(level: str) -> None:
+    """Change the level of `write_json_lines`."""
+    logging.getLogger().setLevel(level)
+
+
 def log_slow(slow: SlowQuery) -> None:
     """Log a slow query."""
     words = {"ms": slow.elapsed_ms, "query": slow.query_id, "statement": slow.statement}

@@ -38,6 +38,7 @@ KEYWORDS = (
     "COMPRESSOR",
     "CONDITION",
     "CONFIGNODES",
+    "CONFIGURATION",
     "CONTAINS",
     "CONTINUOUS",
     "COUNT",

@@ -117,12 +117,9 @@ class Compactor:
 
     def add(self, ground: CompactionContext) -> None:
         """Add a region whose files are to be compacted, until `remove`."""
-        with ground.lock:
-            partitions = list(ground.partitions)
         with self._lock:
             self._grounds.add(ground)
-        for partition in partitions:
-            self.schedule(ground, partition)
+        self._schedule_all(ground)
 
     def remove(self, ground: CompactionContext) -> None:
         """Stop compacting a region; returns once no job for it runs. The caller must not hold the region's locks."""
@@ -143,6 +140,25 @@ class Compactor:
             self._lock.notify_all()
         if thread is not None:
             thread.join()
+
+    def set_options(self, options: StoreOptions) -> None:
+        """Use the options of compaction in `options` from the next job on; other options do not change."""
+        with self._lock:
+            was_on = self._options.compaction
+            self._options = replace(self._options, compaction=options.compaction)
+            self._limits = Limits(self._options.compaction_files_min, options.compaction_file_bytes)
+            self._pace.set_rate(options.compaction_bytes_per_second)
+            if not options.compaction:
+                self._due.clear()
+            grounds = list(self._grounds) if options.compaction and not was_on else []
+        for ground in grounds:
+            self._schedule_all(ground)
+
+    def _schedule_all(self, ground: CompactionContext) -> None:
+        with ground.lock:
+            partitions = list(ground.partitions)
+        for partition in partitions:
+            self.schedule(ground, partition)
 
     def schedule(self, ground: CompactionContext, partition: Partition) -> None:
         """Add a partition that has new files to the queue."""
@@ -200,7 +216,7 @@ class Compactor:
                 self._running = None
                 if task.request is not None:
                     self._advance_request(task.request, again=again)
-                elif again and task.ground in self._grounds:
+                elif again and self._options.compaction and task.ground in self._grounds:
                     self._due.setdefault(id(task.partition), task)
                 self._lock.notify_all()
 

@@ -27,6 +27,10 @@ class Throttle:
         #: Bytes of the current slice.
         self._bytes = 0
 
+    def set_rate(self, bytes_per_second: int) -> None:
+        """Change the limit; 0 means no limit, and no pauses. Any thread may call this."""
+        self._rate = bytes_per_second
+
     def resume(self, now_ns: int) -> None:
         """Begin a slice of work, at the start or after a pause."""
         self._resumed_ns = now_ns
@@ -35,11 +39,12 @@ class Throttle:
     def pause_ns(self, size: int, now_ns: int) -> int:
         """Count `size` more bytes; return how long the job must pause before it calls `resume` (0: no pause)."""
         assert self._resumed_ns is not None
-        if self._rate == 0:
+        rate = self._rate  # another thread may change it
+        if rate == 0:
             return 0
         self._bytes += size
         worked_ns = max(0, now_ns - self._resumed_ns)
-        due_ns = self._bytes * _SECOND_NS // self._rate
+        due_ns = self._bytes * _SECOND_NS // rate
         if max(worked_ns, due_ns) < _SLICE_NS:
             return 0
         return max(_REST * worked_ns, due_ns - worked_ns)

@@ -29,11 +29,18 @@ class Pacer:
         #: The time up to which past work has used up the budget.
         self._spent_until_ns = 0
 
+    def set_percent(self, percent: int) -> None:
+        """Change the budget; 0 means no limit."""
+        with self._lock:
+            self._percent = percent
+
     def rest_ns(self, worked_ns: int, now_ns: int) -> int:
         """Return how long to pause after `worked_ns` of work (0: no pause)."""
-        if not self._percent or worked_ns < SLICE_NS:
+        if worked_ns < SLICE_NS:
             return 0
         with self._lock:
+            if not self._percent:
+                return 0
             began_ns = max(self._spent_until_ns, now_ns - worked_ns)
             self._spent_until_ns = min(began_ns + worked_ns * 100 // self._percent, now_ns + REST_NS_MAX)
             return max(0, self._spent_until_ns - now_ns)
