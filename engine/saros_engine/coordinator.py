@@ -189,7 +189,7 @@ class QueryEngine:
             ConfigurationRequests(settings, info.node, others),
         )
         self._triggers = Triggers(lambda: store.schema.catalogue)
-        self._writer = Writer(store, options.default_database_level, clock, self._triggers)
+        self._writer = Writer(store, options.automatic_schema, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._authorization_request, installations)
         self._showing = ShowExecutor(store, self._queries, info, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
@@ -240,7 +240,7 @@ class QueryEngine:
         `parallelism` and the sizes of caches and of the memory pool do not change.
         """
         self._queries.options = options
-        self._writer.level = options.default_database_level
+        self._writer.automatic = options.automatic_schema
         self.slow_queries.threshold_ms = options.slow_query_ms
 
     def _forget(self) -> None:
@@ -312,6 +312,7 @@ class QueryEngine:
         creation = tag_key_creation(prefix, number, key)
         self._authorize_columns(creation.device, [one.measurement for one in creation.series], session, request)
         self.mode.require_running()
+        self._writer.require_automatic(creation.device, [one.measurement for one in creation.series])
         self._store.change_schema([*self._writer.database_for(creation.device), creation], request=request)
 
     def _authorize_columns(
@@ -411,7 +412,7 @@ class QueryEngine:
                 self._store.delete(patterns, times, request=request)
                 return count
             case ast.Load():
-                level = self._queries.options.default_database_level
+                level = self._queries.options.automatic_schema.database_level
                 return load_files(self._store, statement, level, session.load_folders, request)
             case ast.Flush(databases):
                 self._store.flush(self._existing(databases, request))

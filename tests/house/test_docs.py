@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saros_server.config.configuration import describe, load
+from saros_server.config.configuration import OPTIONS, Effect, describe, load
 from saros_shell.repl.shell_config import describe_options
 from saros_wire.status import STATUS
 
@@ -19,11 +19,17 @@ def test_status_code_is_documented(code: int) -> None:
     assert f"| {status.code} | {status.name} |" in (DOCS / "errors.md").read_text(encoding="utf-8")
 
 
+#: The words of the documentation for the time at which a change of an option takes effect.
+EFFECTS = {Effect.NOW: "now", Effect.RESTART: "restart", Effect.NEVER: "fixed"}
+
+
 @pytest.mark.parametrize(("option", "default", "_", "meaning"), describe(load(environment={})))
 def test_an_option_is_documented_as_saros_config_tells_it(option: str, default: str, _: str, meaning: str) -> None:
     told = f" `{default}`" if default else ""
+    metadata = OPTIONS[option].metadata
+    changes = EFFECTS[metadata["effect"]] + (" (file)" if metadata["file_only"] else "")
     rows = (DOCS / "configuration.md").read_text(encoding="utf-8").splitlines()
-    assert f"| `{option}` |{told} | {meaning} |" in rows
+    assert f"| `{option}` |{told} | {changes} | {meaning} |" in rows
 
 
 @pytest.mark.parametrize(("option", "default", "meaning"), list(describe_options()))

@@ -112,9 +112,10 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
 #: Kinds of statements that change neither data nor schema. SELECT is not among them, because SELECT INTO writes.
 HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
-    "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole",
-    "KillQuery", "ListPrivileges", "ListRoles", "ListUsers", "Merge", "MigrateRegion", "NotSupported", "Rebalance",
-    "Revoke", "RevokeRole", "SetPartialResults", "SetSqlDialect", "SetSystem", "SetTimeZone", "Show", "ShowTokens",
+    "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant",
+    "GrantRole", "KillQuery", "ListPrivileges", "ListRoles", "ListUsers", "LoadConfiguration", "Merge",
+    "MigrateRegion", "NotSupported", "Rebalance", "Revoke", "RevokeRole", "SetConfiguration", "SetPartialResults",
+    "SetSqlDialect", "SetSystem", "SetTimeZone", "Show", "ShowTokens",
 }  # fmt: skip
 
 

@@ -15,10 +15,9 @@ from saros_storage.base.block import Column
 from saros_storage.base.dates import date_number
 from saros_storage.base.types import DataType, Scalar, TimeUnit
 
+#: The types of series that are created for literals other than numbers.
 _INFERRED = {
     LiteralKind.BOOLEAN: DataType.BOOLEAN,
-    LiteralKind.INTEGER: DataType.DOUBLE,
-    LiteralKind.DOUBLE: DataType.DOUBLE,
     LiteralKind.STRING: DataType.TEXT,
     LiteralKind.BLOB: DataType.BLOB,
     LiteralKind.TIME: DataType.TIMESTAMP,
@@ -28,9 +27,15 @@ _BITS = {DataType.INT32: 31, DataType.INT64: 63, DataType.TIMESTAMP: 63}
 _NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
 
 
-def inferred_type(literals: Sequence[Literal]) -> DataType | None:
-    """Return the type of a series that is created for these values, or None if all are null."""
-    return next((_INFERRED[v.kind] for v in literals if v.kind is not LiteralKind.NULL), None)
+def inferred_type(literals: Sequence[Literal], integers: DataType, decimals: DataType) -> DataType | None:
+    """Return the type of a series that is created for these values, or None if all are null.
+
+    The first value decides; `integers` and `decimals` are the types for numbers.
+    """
+    kind = next((v.kind for v in literals if v.kind is not LiteralKind.NULL), None)
+    if kind is None:
+        return None
+    return {**_INFERRED, LiteralKind.INTEGER: integers, LiteralKind.DOUBLE: decimals}[kind]
 
 
 def column_of_literals(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from saros_engine.memory.spill import QuerySpill
+from saros_engine.writes.automatic_schema import AutomaticSchema
 
 
 class EngineOptions(msgspec.Struct, frozen=True):
@@ -24,8 +25,8 @@ class EngineOptions(msgspec.Struct, frozen=True):
     query_timeout_ms: int = 60_000
     #: Statements that take at least this long are recorded as slow queries.
     slow_query_ms: int = 1_000
-    #: A write to a path outside all databases creates a database, whose path has this number of nodes below root.
-    default_database_level: int = 1
+    #: The databases and series that writes create.
+    automatic_schema: AutomaticSchema = AutomaticSchema()
     #: The number of plans that are cached for repeated statements.
     plans_cached: int = 1_000
     #: The number of statements whose parsed form is cached.

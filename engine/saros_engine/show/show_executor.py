@@ -177,7 +177,7 @@ class ShowExecutor:
         return [
             ("TimestampPrecision", self._unit.suffix),
             ("TimePartitionInterval", str(options.time_partition_interval)),
-            ("DefaultDatabaseLevel", str(limits.default_database_level)),
+            ("DefaultDatabaseLevel", str(limits.automatic_schema.database_level)),
             ("Durability", options.durability),
             ("QueryTimeoutMs", str(limits.query_timeout_ms)),
             ("SlowQueryMs", str(limits.slow_query_ms)),

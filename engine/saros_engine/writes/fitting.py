@@ -68,6 +68,11 @@ def check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
         raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
 
 
+def missing_series(path: str) -> str:
+    """Return the reason why a value of a series that does not exist is refused, and the next step."""
+    return f"{path} does not exist, and auto_create_schema is off: create it first"
+
+
 def fit_all(
     device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
 ) -> tuple[Sequence[Column | None], Sequence[str]]:
@@ -85,6 +90,14 @@ def fit_all(
             fitted.append(None)
             misfits.append(str(error))
     return fitted, misfits
+
+
+def without_new(
+    device: str, names: Sequence[str], found: Sequence[SeriesSchema | None], columns: Sequence[Column | None]
+) -> tuple[Sequence[Column | None], Sequence[str]]:
+    """Replace the columns whose series (`found`) do not exist by None; also return a reason for each of them."""
+    reasons = [missing_series(f"{device}.{name}") for name, series in zip(names, found, strict=True) if series is None]
+    return [None if series is None else c for series, c in zip(found, columns, strict=True)], reasons
 
 
 def _fit(device: str, series: SeriesSchema, column: Column) -> Column:

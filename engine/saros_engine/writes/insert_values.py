@@ -1,7 +1,8 @@
 """Conversion of the values of an INSERT statement to columns for its device.
 
-The first value for a series that does not exist determines its type: BOOLEAN for true and false, DOUBLE for numbers,
-TEXT for quoted text. Values that do not fit their series are left out, and the error names them.
+The first value for a series that does not exist determines its type: BOOLEAN for true and false, TEXT for quoted text,
+and the types of `AutomaticSchema` for numbers. Values that do not fit their series, or that have no series and may not
+create one, are left out, and the error names them.
 
 Pure: any thread.
 """
@@ -13,9 +14,11 @@ import msgspec
 from saros_engine.catalog.templates import Template
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
-from saros_engine.writes.fitting import as_declared, check_duplicates, new_series, series_of_template
+from saros_engine.writes.automatic_schema import AutomaticSchema
+from saros_engine.writes.fitting import as_declared, check_duplicates, missing_series, new_series, series_of_template
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
+from saros_storage.base.paths import join_nodes
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
 
@@ -36,7 +39,11 @@ def values_in(statement: Insert) -> int:
 
 
 def values_of(
-    statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
+    statement: Insert,
+    known: DeviceSchema | None,
+    template: Template | None,
+    moment: TimeContext,
+    automatic: AutomaticSchema,
 ) -> InsertValues:
     """Convert the statement's values to columns for a device whose schema is `known`."""
     found = InsertValues()
@@ -47,8 +54,11 @@ def values_of(
         met.append(name if series is None else series.measurement)
         created = None
         if series is None:
-            type_ = inferred_type(literals)
+            type_ = inferred_type(literals, automatic.integers, automatic.decimals)
             if type_ is None:
+                continue
+            if not automatic.is_on:
+                found.misfits.append(missing_series(join_nodes((*statement.device.nodes, name))))
                 continue
             series = created = series_of_template(template, name) or new_series(name, type_)
         column, misfits = column_of_literals(literals, series.type, moment.zone, moment.unit)

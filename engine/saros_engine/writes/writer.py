@@ -31,17 +31,20 @@ from saros_engine.catalog.templates import template_for, with_template
 from saros_engine.catalog.views import require_no_views, sources_of_aliases
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
+from saros_engine.writes.automatic_schema import AutomaticSchema
 from saros_engine.writes.batches import ColumnBatch, MultiBatch, failure_of_others, joined, outcomes_of
 from saros_engine.writes.device_kinds import DeviceKind, independent_paths, kinds_of
 from saros_engine.writes.fitting import (
     TYPE_MISMATCH,
     check_duplicates,
     fit_all,
+    missing_series,
     new_series,
     new_series_of_all,
     points_of,
     series_of_template,
     with_points,
+    without_new,
 )
 from saros_engine.writes.grouped_writes import GroupedWrites
 from saros_engine.writes.insert_values import InsertValues, values_in, values_of
@@ -87,14 +90,14 @@ class _Shape(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """Writes INSERT statements and batches to a store. Missing databases are created `level` levels below root."""
+    """Writes INSERT statements and batches to a store."""
 
-    def __init__(self, store: Database, level: int, clock: Clock, triggers: Triggers) -> None:
+    def __init__(self, store: Database, automatic: AutomaticSchema, clock: Clock, triggers: Triggers) -> None:
         self._store = store
         self._triggers = triggers
         self._clock = clock
-        #: Missing databases are created this many levels below root.
-        self.level = level
+        #: The databases and series that writes create.
+        self.automatic = automatic
         self._grouped = GroupedWrites(store.submit_writes, clock)
         self._shapes: dict[BatchKey, _Shape] = {}
 
@@ -376,12 +379,17 @@ class Writer:
         path = join_nodes(split_path(text))
         known = self._store.schema.device(path)
         template = template_for(self._store.schema, path)
-        if known is None and template is None and not batch.tags:
+        if known is None and template is None and not batch.tags and self.automatic.is_on:
             return self._of_new_device(batch, path)
         aligned = self._aligned_as(known, path, asked=asked)
         found = [None if known is None else known.find(name) for name in names]
         wanted = [s or series_of_template(template, n) for n, s in zip(names, found, strict=True)]
         columns, misfits = fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
+        if not self.automatic.is_on:
+            columns, refused = without_new(path, names, found, columns)
+            if refused and not batch.partial:
+                raise UserMistake(refused[0], code=TYPE_MISMATCH)
+            misfits = [*misfits, *refused]
         parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
         missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
         own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
@@ -491,7 +499,7 @@ class Writer:
 
     def _values_of(self, statement: Insert, path: str, moment: TimeContext) -> InsertValues:
         schema = self._store.schema
-        return values_of(statement, schema.device(path), template_for(schema, path), moment)
+        return values_of(statement, schema.device(path), template_for(schema, path), moment, self.automatic)
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
         """Return a mask of the rows that are not expired, or None if no row is expired."""
@@ -521,13 +529,18 @@ class Writer:
             changes += with_template(schema, device, schema.device(device), missing, aligned=aligned)
         return changes
 
+    def require_automatic(self, device: str, measurements: Sequence[str]) -> None:
+        """Raise UserMistake 507 unless writes may create series."""
+        if not self.automatic.is_on:
+            raise UserMistake(missing_series(f"{device}.{measurements[0]}"), code=TYPE_MISMATCH)
+
     def _database_below(self, device: str, known: dict[str, Sequence[SchemaChange]]) -> Sequence[SchemaChange]:
         """Return `database_for` of a device; `known` caches results that all devices below one node share."""
         above = parent_of(device)
         found = known.get(above)
         if found is None or (found and self._store.schema.is_database(device)):
             found = self.database_for(device)
-            is_common = not found or len(split_path(above)) > self.level
+            is_common = not found or len(split_path(above)) > self.automatic.database_level
             if is_common and not self._store.schema.is_database(device):
                 known[above] = found
         return found
@@ -537,10 +550,10 @@ class Writer:
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
-        if len(nodes) <= self.level:
-            needed = f"databases are created {self.level} level(s) below root"
+        if len(nodes) <= self.automatic.database_level:
+            needed = f"databases are created {self.automatic.database_level} level(s) below root"
             raise UserMistake(f"{device} is not in a database and is too short to create one: {needed}", code=509)
-        return [CreateDatabase(join_nodes(nodes[: self.level + 1]))]
+        return [CreateDatabase(join_nodes(nodes[: self.automatic.database_level + 1]))]
 
 
 def _outcome(batch: CheckedBatch, fitted: Fitted | None) -> int:

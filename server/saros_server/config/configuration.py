@@ -205,6 +205,24 @@ class Configuration:
         Effect.NOW,
     )
     worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")
+    auto_create_schema: str = _option(
+        "on",
+        _one_of("on", "off"),
+        "Whether writes create missing databases and series; off: they refuse values without a series (code 507).",
+        Effect.NOW,
+    )
+    integer_literal_type: str = _option(
+        "DOUBLE",
+        _one_of("INT32", "INT64", "FLOAT", "DOUBLE"),
+        "Type of the series that INSERT creates for a number without a decimal point.",
+        Effect.NOW,
+    )
+    decimal_literal_type: str = _option(
+        "DOUBLE",
+        _one_of("FLOAT", "DOUBLE"),
+        "Type of the series that INSERT creates for a number with a decimal point.",
+        Effect.NOW,
+    )
     default_database_level: int = _option(
         1, _count(1, 16), "Depth below root of databases created by writes to unknown paths.", Effect.NOW
     )
@@ -410,12 +428,12 @@ def parse_option(key: str, raw: object, source: str = _GIVEN) -> object:
 def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
     """Return (key, value, source, meaning) of every option."""
     return [
-        (name, shown(getattr(loaded.values, name)), loaded.sources[name], str(option.metadata["doc"]))
+        (name, option_text(getattr(loaded.values, name)), loaded.sources[name], str(option.metadata["doc"]))
         for name, option in OPTIONS.items()
     ]
 
 
-def shown(value: object) -> str:
+def option_text(value: object) -> str:
     """Return the value of an option as a text that `parse_option` accepts."""
     return "off" if value is None else str(value)
 

@@ -33,8 +33,8 @@ from saros_server.config.configuration import (
     Loaded,
     is_overridden,
     load_again,
+    option_text,
     parse_option,
-    shown,
 )
 from saros_storage.base.errors import UserMistake
 from saros_storage.folder.layout import write_durably
@@ -85,9 +85,9 @@ class Settings:
         return [
             SettingRow(
                 name=name,
-                value=shown(getattr(current, name)),
-                default=shown(_DEFAULTS[name]),
-                after_restart=shown(getattr(loaded.values, name)),
+                value=option_text(getattr(current, name)),
+                default=option_text(_DEFAULTS[name]),
+                after_restart=option_text(getattr(loaded.values, name)),
                 source=loaded.sources[name],
                 effect=option.metadata["effect"].value,
                 description=option.metadata["doc"],
@@ -124,7 +124,7 @@ class Settings:
     def _load(self) -> None:
         loaded = load_again(self._loaded)
         now = {name: getattr(loaded.values, name) for name, option in OPTIONS.items() if _is_live(option)}
-        changed = {name: shown(value) for name, value in now.items() if value != getattr(self.current, name)}
+        changed = {name: option_text(value) for name, value in now.items() if value != getattr(self.current, name)}
         self._loaded = loaded
         self.current = replace_fields(self.current, **now)
         if changed:

@@ -29,6 +29,7 @@ from saros_engine.catalog.continuous_runner import ContinuousRunner
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
 from saros_engine.statements.user_statements import Secret, UserStatements
+from saros_engine.writes.automatic_schema import AutomaticSchema
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.auth.passwords import Cost, check_password, hash_password
 from saros_server.auth.tokens import digest_of, new_secret
@@ -42,7 +43,7 @@ from saros_server.node.uploads import Uploads
 from saros_server.sync.sync_admin import NodeSyncAdmin
 from saros_storage.base.allocator import keep_freed_memory
 from saros_storage.base.clock import Clock, SystemClock
-from saros_storage.base.types import TIME_UNITS
+from saros_storage.base.types import TIME_UNITS, DataType
 from saros_storage.folder.folder_snapshot import take_snapshot
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, LocalDisk
@@ -259,5 +260,10 @@ def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
         query_spill_bytes_max=configuration.query_spill_bytes,
         query_timeout_ms=configuration.query_timeout_ms,
         slow_query_ms=configuration.slow_query_ms,
-        default_database_level=configuration.default_database_level,
+        automatic_schema=AutomaticSchema(
+            is_on=configuration.auto_create_schema == "on",
+            database_level=configuration.default_database_level,
+            integers=DataType[configuration.integer_literal_type],
+            decimals=DataType[configuration.decimal_literal_type],
+        ),
     )
