@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -22,12 +23,13 @@ from starlette.datastructures import Headers, QueryParams
 from saros_server.api.calls import Peer
 from saros_server.api.client_api import ClientApi
 from saros_server.http.body import BODY, BodyMemory, ClientGone, IncomingBody, too_large
-from saros_server.http.connection import ABORT, WRITE
+from saros_server.http.connection import ABORT, DIRECT, IS_IDLE, WRITE
 from saros_server.http.credentials import ANONYMOUS, Credentials, credentials_of, unauthorized
+from saros_server.http.direct_writer import DirectWriter, Frames, send_directly
 from saros_server.http.errors import BUSY, NOT_LOGGED_IN, HttpError, failure_of
 from saros_server.http.origin import check_local_name, check_origin
 from saros_server.http.request import HttpRequest
-from saros_server.http.response import Chunk, Response, buffers_of, error_response
+from saros_server.http.response import Buffer, Response, error_response
 from saros_server.http.routes import Policy, Route, RouteTable
 from saros_server.http.session import CSRF_HEADER, CookieSessions, HttpSession
 from saros_server.http.session_cache import SessionCache
@@ -123,16 +125,33 @@ class HttpApplication:
         if isinstance(response.body, bytes):
             await exchange.send(response)
             return
-        chunks, close = response.body.chunks, response.body.close
+        frames, close = Frames(response.body.chunks), response.body.close
         try:
-            chunk = await self._on_thread(lambda: next(chunks, None))
+            first = await self._on_thread(frames.next)
             await exchange.start(response, None)
-            while chunk is not None:
-                await exchange.send_chunk(chunk)
-                chunk = await self._on_thread(lambda: next(chunks, None))
+            if exchange.scope["method"] != "HEAD":
+                await self._send_body(exchange, first, frames)
             await exchange.end()
         finally:
             self._threads.call_soon(close)
+
+    async def _send_body(self, exchange: _Exchange, unsent: Sequence[Buffer], frames: Frames) -> None:
+        """Send the first chunk (`unsent`), and all others. Threads send what the client takes without delay."""
+        writer: DirectWriter | None = None
+        try:
+            while unsent:
+                if exchange.is_idle:
+                    writer = writer or exchange.direct_writer()
+                    unsent = await self._on_thread(partial(send_directly, unsent, frames, writer))
+                    self._counters.bytes_out += frames.count()
+                    if not unsent:
+                        break
+                await exchange.write(unsent)
+                unsent = await self._on_thread(frames.next)
+        finally:
+            self._counters.bytes_out += frames.count()
+            if writer is not None:
+                writer.close()
 
     async def _on_thread(self, function: Callable[[], _Result]) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads.workers, function)
@@ -270,15 +289,21 @@ class _Exchange:
         self.is_started = True
         await self._send({"type": "http.response.start", "status": response.status, "headers": raw})
 
-    async def send_chunk(self, chunk: Chunk) -> None:
+    @property
+    def is_idle(self) -> bool:
+        """True if the event loop has nothing left to write to the connection, and a thread may write to it."""
+        return not self.is_gone and bool(self.scope["state"][IS_IDLE]())
+
+    def direct_writer(self) -> DirectWriter:
+        """Return a writer for threads."""
+        writer: DirectWriter = self.scope["state"][DIRECT]()
+        return writer
+
+    async def write(self, buffers: Sequence[Buffer]) -> None:
         """Send a part of the body, waiting while the client's receive window is full. Raises ClientGone."""
         if self.is_gone:
             raise ClientGone
-        buffers = buffers_of(chunk)
-        size = sum(map(len, buffers))
-        if size and self.scope["method"] != "HEAD":
-            self._counters.bytes_out += size
-            await self.scope["state"][WRITE]((b"%x\r\n" % size, *buffers, b"\r\n"))
+        await self.scope["state"][WRITE](buffers)
 
     async def end(self) -> None:
         """End a chunked body."""

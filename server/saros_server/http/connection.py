@@ -17,13 +17,15 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from saros_server.http.body import BODY, IncomingBody
+from saros_server.http.direct_writer import DirectWriter
 from saros_server.http.limits import HttpLimits
 from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
 
-#: The keys of two functions in the state of an ASGI scope. `ABORT` closes the connection without sending the data that
-#: is still buffered. `WRITE` writes buffers without copying them, after all data that was sent through ASGI.
-ABORT, WRITE = "abort", "write"
+#: The keys of functions in the state of an ASGI scope. `ABORT` closes the connection without sending the data that is
+#: still buffered. `WRITE` writes buffers without copying them, after all data that was sent through ASGI. `DIRECT`
+#: returns a new `DirectWriter`, and `IS_IDLE` whether it may be used: whether all data has been given to the socket.
+ABORT, WRITE, DIRECT, IS_IDLE = "abort", "write", "direct", "is idle"
 #: Maximum size of one write, since the transport copies all bytes that the socket does not accept immediately.
 _PIECE_BYTES = 1 << 18
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -45,6 +47,8 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_bytes: int | None = 0
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        #: Sends the parts of the last response.
+        self._writer: DirectWriter | None = None
         #: The body of the last request.
         self._body = IncomingBody(self.loop)
 
@@ -62,6 +66,8 @@ class LimitedConnection(HttpToolsProtocol):
         _cancel(self._header_timer)
         _cancel(self._write_timer)
         self._body.abandon()
+        if self._writer is not None:
+            self._writer.close()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -78,7 +84,13 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self.counters.requests += 1
         self._body = IncomingBody(self.loop)
-        self.scope["state"] |= {ABORT: self.transport.abort, WRITE: self._write, BODY: self._body}
+        self.scope["state"] |= {
+            ABORT: self.transport.abort,
+            WRITE: self._write,
+            DIRECT: self._direct_writer,
+            IS_IDLE: self._is_idle,
+            BODY: self._body,
+        }
         if self._header_timer is None:
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
@@ -132,6 +144,16 @@ class LimitedConnection(HttpToolsProtocol):
             if self.transport.is_closing():
                 return
             self.transport.write(piece)
+
+    def _direct_writer(self) -> DirectWriter:
+        self._writer = DirectWriter(self.transport)
+        return self._writer
+
+    def _is_idle(self) -> bool:
+        """Return whether another thread may write to the socket: not with TLS, which has a state of its own."""
+        transport = self.transport
+        is_plain = transport.get_extra_info("sslcontext") is None
+        return is_plain and not transport.is_closing() and not transport.get_write_buffer_size()
 
     def _refuse_headers(self) -> None:
         """Close a connection whose headers are too large. First send a response, unless another one is being sent."""
