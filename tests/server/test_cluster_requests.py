@@ -25,6 +25,7 @@ from saros_engine.base.slow_queries import SlowQueries
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.execution.result import Result
 from saros_engine.show.cluster_requests import ClusterRequests
+from saros_engine.show.configuration_requests import ConfigurationRequests
 from saros_grammar.syntax.ast import Show, ShowKind
 from saros_server.cluster.peer_requests import ask_each
 from saros_storage.base.block import Column
@@ -190,7 +191,7 @@ def test_caches_are_cleared_on_all_nodes_or_on_the_one_that_is_asked(
 @pytest.mark.parametrize("newer", [[], [7, 0.5, "10.0.0.7", 60_000]])
 def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, newer: list[object]) -> None:
     class Older:
-        def ask_each(self, _: bytes) -> list[tuple[NodeId, bytes | str]]:
+        def ask_each(self, _: bytes, __: NodeId | None = None) -> list[tuple[NodeId, bytes | str]]:
             row = ["2024-01-02T03:04:05.006Z", "20240102_030405_00001_2", "2", "0.125", "select *", *newer]
             return [(NodeId(2), json.dumps([row]).encode())]
 
@@ -204,6 +205,7 @@ def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, new
         Older(),
         lambda: None,
         SystemMode(),
+        ConfigurationRequests(None, here, None),
     )
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
     ticks, *others = newer or [NOW_MS, None, None, None]

@@ -13,6 +13,9 @@ from server.stock_clients.stock_server import stock_server
 from waiting import wait_until
 
 import saros
+from saros_cluster.placement.ring import NodeId
+from saros_engine.base.errors import NotSupportedError
+from saros_engine.show.configuration_requests import ConfigurationRequests
 from saros_server.config.configuration import Configuration, Effect
 
 
@@ -229,3 +232,10 @@ def test_statements_still_create_series(closed: saros.Connection) -> None:
 def test_every_option_says_when_it_takes_effect() -> None:
     fixed = {f.name for f in fields(Configuration) if f.metadata["effect"] is Effect.NEVER}
     assert {"time_unit", "time_partition_interval_ms"} == fixed
+
+
+def test_a_database_without_a_server_has_no_options_to_change() -> None:
+    requests = ConfigurationRequests(None, NodeId(1), None)
+    for change in (lambda: requests.load(local=True), lambda: requests.set({"compaction": "off"}, None)):
+        with pytest.raises(NotSupportedError, match="opened without a server"):
+            change()
