@@ -12,6 +12,7 @@ tree.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -53,6 +54,14 @@ class SchemaReader(Protocol):
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
         """See `SchemaTree.match_series`."""
+        ...
+
+    def walk_devices(self, pattern: PathPattern) -> Iterator[DeviceSchema]:
+        """See `SchemaTree.walk_devices`."""
+        ...
+
+    def walk_series(self, pattern: PathPattern) -> Iterator[tuple[DeviceSchema, list[str]]]:
+        """See `SchemaTree.walk_series`."""
         ...
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
@@ -101,20 +110,26 @@ class ReadableSchema:
 
     def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
         """Return the matching devices that have a readable series."""
-        found = [self._readable(device) for device in self._tree.match_devices(pattern)]
-        return [device for device in found if device is not None]
+        return [*self.walk_devices(pattern)]
+
+    def walk_devices(self, pattern: PathPattern) -> Iterator[DeviceSchema]:
+        """Yield the matching devices that have a readable series, in path order."""
+        return (kept for device in self._tree.walk_devices(pattern) if (kept := self._readable(device)) is not None)
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
         """Return the matching readable series, each with its device. The device has only its readable series."""
-        found = []
-        readable: dict[str, DeviceSchema | None] = {}
-        for device, series in self._tree.match_series(pattern):
-            if device.path not in readable:
-                readable[device.path] = self._readable(device)
-            kept = readable[device.path]
-            if kept is not None and series.measurement in kept.series:
-                found.append((kept, series))
-        return found
+        return [(device, device.series[name]) for device, names in self.walk_series(pattern) for name in names]
+
+    def walk_series(self, pattern: PathPattern) -> Iterator[tuple[DeviceSchema, list[str]]]:
+        """Yield the devices with matching readable series, in path order, and the sorted names of these series.
+
+        The devices have only their readable series.
+        """
+        for device, names in self._tree.walk_series(pattern):
+            kept = self._readable(device)
+            readable = [] if kept is None else [name for name in names if name in kept.series]
+            if kept is not None and readable:
+                yield kept, readable
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
         """Return the matching visible child paths."""

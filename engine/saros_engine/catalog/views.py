@@ -19,8 +19,11 @@ A ViewedSchema belongs to one statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -240,6 +243,24 @@ class ViewedSchema:
         found |= {path: found.get(path) for path in self._by_device if pattern.matches(split_path(path))}
         devices = [self._with_views(path, found[path]) for path in sorted(found, key=split_path)]
         return [device for device in devices if device is not None]
+
+    def walk_devices(self, pattern: PathPattern) -> Iterator[DeviceSchema]:
+        """Yield the devices with series or views that a pattern matches, in path order."""
+        return iter(self.match_devices(pattern))
+
+    def walk_series(self, pattern: PathPattern) -> Iterator[tuple[DeviceSchema, list[str]]]:
+        """Yield the devices with series or views that a pattern matches, in path order, and their sorted names."""
+        own: dict[str, list[str]] = {}
+        for view in self.views(pattern):
+            if self.series_of(view) is not None:
+                device, measurement = split_series(view.path)
+                own.setdefault(device, []).append(measurement)
+        stored = ((device.path, names) for device, names in self._schema.walk_series(pattern))
+        viewed = [(path, own[path]) for path in sorted(own, key=split_path)]
+        for path, parts in groupby(merge(stored, viewed, key=lambda part: split_path(part[0])), itemgetter(0)):
+            found = self.device(path)
+            assert found is not None
+            yield found, sorted(name for _, names in parts for name in names)
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
         """Return the series and views that a pattern matches, in path order."""

@@ -6,8 +6,10 @@ Columns have IoTDB's names. Pure, except for the schema that it reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -64,6 +66,10 @@ _SERIES_COLUMNS = (
 )
 #: The two kinds of labels of a series, in the same order as the parameters of `_labels`.
 _LABELS = ("tags", "attributes")
+#: The columns of a SHOW, and its rows.
+_Listing = tuple[tuple[Field, ...], Iterator[Row]]
+#: A device, and the sorted names of some of its series.
+_Series = tuple[DeviceSchema, list[str]]
 #: The names that a condition may use, and their texts (None: null).
 Subjects = Mapping[str, str | None]
 
@@ -79,7 +85,10 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
     where, spans = split_times(statement.where, points.moment)
     if statement.latest and statement.order_by:
         raise SemanticError("SHOW LATEST TIMESERIES has a fixed order: leave ORDER BY out")
-    shown = _SHOW[statement.kind](replace(statement, where=where), schema)
+    start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
+    stop = None if count is None else start + count
+    most = stop if spans is None and not statement.order_by and not statement.latest else None
+    shown = _shown(replace(statement, where=where), schema, most)
     if spans is not None:
         shown = _written(shown, statement.kind, spans, schema, points)
     if statement.order_by:
@@ -87,9 +96,15 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
     if statement.latest:
         times = points.latest([str(row[0]) for row in shown.rows], ALL_TIME)
         shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
-    start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
-    stop = None if count is None else start + count
     return RowSet(shown.fields, shown.rows[start:stop])
+
+
+def _shown(statement: Show, schema: SchemaReader, most: int | None) -> RowSet:
+    """Return the rows of SHOW without its other clauses, at most `most` of them for devices and series."""
+    if statement.kind not in _LISTED:
+        return _SHOW[statement.kind](statement, schema)
+    fields, rows = _LISTED[statement.kind](statement, schema)
+    return RowSet(fields, [*islice(rows, most)])
 
 
 def _written(shown: RowSet, kind: ShowKind, spans: Sequence[TimeRange], schema: SchemaReader, points: Points) -> RowSet:
@@ -121,24 +136,34 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> RowS
         return _one("count", len(schema.match_databases(pattern)), DataType.INT32)
     if kind is ShowKind.DEVICES:
         devices = _devices(schema, pattern, where)
-        return _one("count(devices)", len(devices if spans is None else points.of_devices(devices, spans)))
+        found_devices = devices if spans is None else points.of_devices([*devices], spans)
+        return _one("count(devices)", sum(1 for _ in found_devices))
     if kind is ShowKind.NODES:
         if statement.level is None:
             raise SemanticError("COUNT NODES needs LEVEL = n")
         return _one("count(nodes)", len(schema.nodes_at_level(pattern, statement.level)))
-    found = [f"{device.path}.{series.measurement}" for device, series in _series(schema, pattern, where)]
+    listed = _series(schema, pattern, where)
     if spans is not None:
-        found = sorted(points.of_series(found, spans))
+        paths = {f"{device.path}.{name}": (device, [name]) for device, names in listed for name in names}
+        written = points.of_series([*paths], spans)
+        listed = (series for path, series in paths.items() if path in written)
     if statement.level is None:
-        return _one("count(timeseries)", len(found))
-    counts: dict[str, int] = {}
-    for path in found:
-        nodes = split_path(path)
-        if len(nodes) > statement.level:
-            prefix = join_nodes(nodes[: statement.level + 1])
-            counts[prefix] = counts.get(prefix, 0) + 1
+        return _one("count(timeseries)", sum(len(names) for _, names in listed))
+    counts = _counts_at(statement.level, listed)
     fields = (Field("Column", _TEXT), Field("count(timeseries)", _INT64))
     return RowSet(fields, [(name, counts[name]) for name in sorted(counts)])
+
+
+def _counts_at(level: int, series: Iterable[_Series]) -> dict[str, int]:
+    """Return the number of series below each node at a level. A series at the level counts as below its own path."""
+    counts: Counter[str] = Counter()
+    for device, names in series:
+        nodes = split_path(device.path)
+        if len(nodes) > level:
+            counts[join_nodes(nodes[: level + 1])] += len(names)
+        elif len(nodes) == level:
+            counts.update(f"{device.path}.{name}" for name in names)
+    return counts
 
 
 def _one(name: str, count: int, type_: DataType = _INT64) -> RowSet:
@@ -161,14 +186,15 @@ def _show_databases(statement: Show, schema: SchemaReader) -> RowSet:
     return RowSet(_texts("Database"), [(database,) for database in found])
 
 
-def _show_devices(statement: Show, schema: SchemaReader) -> RowSet:
-    rows: list[Row] = []
-    for device in _devices(schema, _pattern(statement.path), statement.where):
+def _list_devices(statement: Show, schema: SchemaReader) -> _Listing:
+    def row(device: DeviceSchema) -> Row:
         database = (device.database,) if statement.details else ()
         ttl = _ttl_text(schema.ttl.milliseconds(device.path))
-        rows.append((device.path, *database, str(device.aligned).lower(), used_by(schema, device), ttl))
+        return (device.path, *database, str(device.aligned).lower(), used_by(schema, device), ttl)
+
     database_column = ("Database",) if statement.details else ()
-    return RowSet(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
+    fields = _texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)")
+    return fields, map(row, _devices(schema, _pattern(statement.path), statement.where))
 
 
 def _ttl_text(milliseconds: int | None) -> str:
@@ -190,9 +216,10 @@ def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
     return RowSet(_texts("Device", "TTL(ms)"), rows)
 
 
-def _show_timeseries(statement: Show, schema: SchemaReader) -> RowSet:
+def _list_timeseries(statement: Show, schema: SchemaReader) -> _Listing:
     found = _series(schema, _pattern(statement.path), statement.where)
-    return RowSet(_texts(*_SERIES_COLUMNS), [_series_row(device, series, schema) for device, series in found])
+    rows = (_series_row(device, device.series[name], schema) for device, names in found for name in names)
+    return _texts(*_SERIES_COLUMNS), rows
 
 
 def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Row:
@@ -313,8 +340,6 @@ def _show_continuous_queries(_: Show, schema: SchemaReader) -> RowSet:
 
 _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], RowSet]] = {
     ShowKind.DATABASES: _show_databases,
-    ShowKind.DEVICES: _show_devices,
-    ShowKind.TIMESERIES: _show_timeseries,
     ShowKind.VIEWS: _show_views,
     ShowKind.CHILD_PATHS: _show_child_paths,
     ShowKind.CHILD_NODES: _show_child_nodes,
@@ -327,32 +352,45 @@ _SHOW: dict[ShowKind, Callable[[Show, SchemaReader], RowSet]] = {
 }
 
 
+#: The kinds whose rows are produced one at a time, because there may be millions of them.
+_LISTED: dict[ShowKind, Callable[[Show, SchemaReader], _Listing]] = {
+    ShowKind.DEVICES: _list_devices,
+    ShowKind.TIMESERIES: _list_timeseries,
+}
+
+
 # ---------------------------------------------------------------------------------------------- conditions
 
 
-def _devices(schema: SchemaReader, pattern: PathPattern, where: Expression | None) -> list[DeviceSchema]:
-    found = schema.match_devices(pattern)
-    if where is None:
-        return found
-    return [d for d in found if _holds(where, _device_subjects(schema, d))]
+def _devices(schema: SchemaReader, pattern: PathPattern, where: Expression | None) -> Iterator[DeviceSchema]:
+    found = schema.walk_devices(pattern)
+    return found if where is None else (d for d in found if _holds(where, _device_subjects(schema, d)))
 
 
 def _device_subjects(schema: SchemaReader, device: DeviceSchema) -> Subjects:
     return {"device": device.path, "template": used_by(schema, device), "database": device.database}
 
 
-def _series(
-    schema: SchemaReader, pattern: PathPattern, where: Expression | None
-) -> list[tuple[DeviceSchema, SeriesSchema]]:
-    """Return the series whose name or alias matches the pattern."""
-    found = schema.match_series(pattern)
-    if not found and not pattern.has_wildcard and len(pattern.nodes) > 1:
-        device = schema.device(".".join(pattern.nodes[:-1]))
-        series = None if device is None else device.find(pattern.nodes[-1])
-        found = [] if device is None or series is None else [(device, series)]
+def _series(schema: SchemaReader, pattern: PathPattern, where: Expression | None) -> Iterator[_Series]:
+    """Return the series whose name or alias matches the pattern, and for which the condition holds."""
+    found = schema.walk_series(pattern) if pattern.has_wildcard else iter(_one_series(schema, pattern))
     if where is None:
         return found
-    return [(d, s) for d, s in found if _holds(where, _subjects_of(d, s, schema))]
+    chosen = (
+        (device, [name for name in names if _holds(where, _subjects_of(device, device.series[name], schema))])
+        for device, names in found
+    )
+    return (pair for pair in chosen if pair[1])
+
+
+def _one_series(schema: SchemaReader, pattern: PathPattern) -> list[_Series]:
+    """Return the series at a path without wildcards, if there is one."""
+    found = [*schema.walk_series(pattern)]
+    if not found and len(pattern.nodes) > 1:
+        device = schema.device(".".join(pattern.nodes[:-1]))
+        series = None if device is None else device.find(pattern.nodes[-1])
+        found = [] if device is None or series is None else [(device, [series.measurement])]
+    return found
 
 
 def _subjects_of(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Subjects:

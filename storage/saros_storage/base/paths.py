@@ -216,9 +216,13 @@ class PathPattern:
     def accepts_after(self, reached: frozenset[int], node: str) -> bool:
         """Return `accepts(advance(reached, node))`, but faster."""
         last = len(self.nodes)
-        if last in reached and self.nodes[last - 1] == "**":
+        if self.accepts_below(reached):
             return True
         return last - 1 in reached and self._fits(last - 1, node)
+
+    def accepts_below(self, reached: frozenset[int]) -> bool:
+        """Return whether every path below the nodes that led to this state matches."""
+        return len(self.nodes) in reached and self.nodes[-1] == "**"
 
     def _fits(self, position: int, node: str) -> bool:
         wanted = self.nodes[position]

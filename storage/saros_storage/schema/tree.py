@@ -104,6 +104,13 @@ class _Node:
 _Parent = tuple[_Node, str | None]
 
 
+def _matches(pattern: PathPattern, state: State, series: SeriesSchema) -> bool:
+    """Return whether the pattern, in the state after the series' device, accepts its name or alias."""
+    if pattern.accepts_after(state, series.measurement):
+        return True
+    return series.alias is not None and pattern.accepts_after(state, series.alias)
+
+
 class _Place(msgspec.Struct, frozen=True):
     """The facts about a node that decide which new devices may be created directly below it."""
 
@@ -168,21 +175,30 @@ class SchemaTree:
 
     def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
         """Return the devices that the pattern matches, in path order."""
-        return [n.device for _, n, state in self._walk(pattern) if n.device is not None and pattern.accepts(state)]
+        return [*self.walk_devices(pattern)]
+
+    def walk_devices(self, pattern: PathPattern) -> Iterator[DeviceSchema]:
+        """Yield the devices that the pattern matches, in path order."""
+        return (n.device for _, n, state in self._walk(pattern) if n.device is not None and pattern.accepts(state))
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
         """Return the series whose path (by name or alias) the pattern matches, in path order."""
-        found = []
+        return [(device, device.series[name]) for device, names in self.walk_series(pattern) for name in names]
+
+    def walk_series(self, pattern: PathPattern) -> Iterator[tuple[DeviceSchema, list[str]]]:
+        """Yield the devices with series that the pattern matches (by name or alias), in path order.
+
+        Each comes with the sorted names of these series.
+        """
         for _, node, state in self._walk(pattern):
             device = node.device
-            if device is not None and state:
-                for name in sorted(device.series):
-                    series = device.series[name]
-                    if pattern.accepts_after(state, name) or (
-                        series.alias is not None and pattern.accepts_after(state, series.alias)
-                    ):
-                        found.append((device, series))
-        return found
+            if device is None:
+                continue
+            names = sorted(device.series)
+            if not pattern.accepts_below(state):
+                names = [name for name in names if _matches(pattern, state, device.series[name])]
+            if names:
+                yield device, names
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
         """Return the paths of all children and series of the nodes that the pattern matches, sorted."""
@@ -196,6 +212,9 @@ class SchemaTree:
         """Return the distinct prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
         found = set()
         for nodes, node, state in self._walk(pattern):
+            if len(nodes) > level and pattern.accepts(state):
+                found.add(join_nodes(nodes[: level + 1]))
+                continue  # the series of a device have the same prefix
             leaves = [*nodes_of_device(nodes, node.device)]
             for path, reached in [(nodes, state), *((p, pattern.advance(state, p[-1])) for p in leaves)]:
                 if pattern.accepts(reached) and len(path) > level:
