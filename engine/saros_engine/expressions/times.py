@@ -74,6 +74,7 @@ def parse_time(text: str, zone: str, unit: TimeUnit) -> int:
 
 
 def _not_a_time(text: str) -> SemanticError:
+    """Return the error for a text that is not a time, in IoTDB's words, which its own tests compare."""
     return SemanticError(
         f"Input time format {text} error. Input like yyyy-MM-dd HH:mm:ss, yyyy-MM-ddTHH:mm:ss or refer to user document"
         " for more info."

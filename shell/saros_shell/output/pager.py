@@ -22,7 +22,8 @@ from saros_shell.output.render import display_width
 #: their columns are cut off.
 WIDE_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
 LONG_PROMPT = "-Ps?e(the end) .space goes on, q leaves"
-UNREAD = "(the rest was not read)"
+#: Printed after a result that the user has not paged through to its end.
+UNREAD = "(you left before the end; other rows were not fetched)"
 #: The first version of `less` with header lines.
 _HEADER_VERSION = 600
 
