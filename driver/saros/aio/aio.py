@@ -218,8 +218,8 @@ class AsyncConnection:
 class AsyncCursor(CursorState[AsyncOutcome]):
     """A cursor for asyncio: executes statements, and fetches their results.
 
-    Made by `AsyncConnection.cursor`. `async for` yields the remaining rows. Only one task may use it at a time;
-    `cancel` may be called from any task.
+    Made by `AsyncConnection.cursor`. `async for` yields the remaining rows. Only one task may use a cursor at a time,
+    except that any task may call `cancel`.
     """
 
     def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:

@@ -4,10 +4,10 @@
     saros://?host=host1:6667&host=host2:6667                  several nodes
     saros+embedded:///folder   saros+embedded:////abs/folder?durability=os     in this process
 
-Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise.
-Columns of a SELECT are matched by position. A result always begins with the column `Time`, which is removed from the
-result. If a series does not exist, its column is missing in the result. This raises an error. Results of text() are
-returned unchanged.
+Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise
+NotSupportedError. Columns of a SELECT are matched by position. The column `Time`, with which a result begins, is
+removed. If a selected series does not exist, the result has no column for it, and ProgrammingError is raised. Results
+of text() are returned unchanged.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def _open_session(
 ) -> Session:
     """Open a session.
 
-    The first call loads the engine, which creates many long-lived objects and little garbage, so garbage is collected
-    less often meanwhile.
+    The first call loads the engine. Loading creates many long-lived objects and little garbage, so garbage is collected
+    less often during that time.
     """
     from saros_storage.base.gc_control import reduced_gc
 

@@ -63,7 +63,7 @@ class Outcome(Described, Protocol):
         ...
 
     def close(self) -> None:
-        """Release the remaining rows, and cancel the query if it is still running. For any thread. Idempotent."""
+        """Release the remaining rows, and cancel the query if it still runs. Idempotent. Any thread may call this."""
         ...
 
 
@@ -75,7 +75,7 @@ class AsyncOutcome(Described, Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Release the remaining rows, as `Outcome.close` does. For any task. Idempotent."""
+        """Release the remaining rows, as `Outcome.close` does. Idempotent. Any task may call this."""
         ...
 
 
@@ -89,9 +89,10 @@ class Session(Protocol):
         ...
 
     def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
-        """Take a snapshot under a name, or return the one that exists.
+        """Take a snapshot under a name, or return the existing snapshot with this name.
 
-        If `like` is a read point, the new snapshot is taken at its node, which must not have been restarted since.
+        If `like` is a read point, the new snapshot is taken at the node of `like`. The node must not have been
+        restarted since it took `like`.
         """
         ...
 

@@ -116,7 +116,7 @@ def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
 
 
 def _check_whole(frame: Any) -> None:
-    """Raise InterfaceError 509 if a column's name has a zero byte, where Arrow's C interface would end it."""
+    """Raise InterfaceError 509 if a column's name has a zero byte, where Arrow's C interface would cut the name off."""
     names = getattr(getattr(frame, "schema", None), "names", None)
     for name in names if isinstance(names, list) else getattr(frame, "columns", ()):
         if isinstance(name, str) and "\0" in name:
