@@ -21,7 +21,7 @@ from saros_storage.io.disk import Disk
 
 
 def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
-    """Add the administrator; return each node that did not stop or start, with the reason.
+    """Add the administrator. Return the nodes that did not stop or start, each with the reason.
 
     Raises UserMistake if no administrator can be added, for example because the cluster already has one.
     """

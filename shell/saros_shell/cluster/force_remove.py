@@ -1,7 +1,8 @@
 """`saros cluster remove-node --force`: removes permanently lost nodes, even if groups have lost their majority.
 
-The user is shown which data will be lost, computed from SHOW REGIONS, and must confirm the removal. After the statement
-GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for `confirmed`, which asks on a terminal.
+The command computes from SHOW REGIONS which data will be lost, and shows this to the user, who must confirm the
+removal. After the statement GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for
+`confirmed`, which asks on a terminal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _META = "ConfigRegion"
 
 
 def named(nodes: Collection[NodeId]) -> str:
-    """Return nodes as a user types them: `2 3`."""
+    """Return ids of nodes in the form in which a user types them: `2 3`."""
     return " ".join(map(str, sorted(nodes)))
 
 
@@ -54,7 +55,7 @@ def _or(nodes: Sequence[object]) -> str:
 
 
 def confirmed(nodes: Collection[NodeId]) -> bool:
-    """Ask for confirmation by typing the node ids, and return whether it was given.
+    """Ask the user to confirm by typing the node ids. Return whether the user did.
 
     Raises UserMistake if there is no terminal.
     """

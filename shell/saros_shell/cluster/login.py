@@ -1,9 +1,9 @@
 """Logins of the `saros cluster` commands: their options, and the resulting user and password.
 
 the cluster has no administrator    an empty login
---user NAME                         the password is from --password-file, SAROS_PASSWORD or a prompt
---to saros://NAME@host              the same
-neither                             None: the nodes cannot be queried, and only processes are shown
+--user NAME                         the password comes from --password-file, SAROS_PASSWORD or a prompt
+--to saros://NAME@host              as with --user
+neither option                      None: the nodes cannot be queried, and only processes are shown
 
 Single-threaded.
 """

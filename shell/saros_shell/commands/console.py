@@ -29,7 +29,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Open a console; return the exit code."""
+    """Open a console, and return the exit code."""
     options = parser().parse_args(arguments)
     url = _url_of(options.target)
     if url is not None:
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _url_of(target: str) -> str | None:
-    """Return the URL of a running node's HTTP service; None if the target is a folder."""
+    """Return the URL of a running node's HTTP service, or None if the target is a folder."""
     if target.startswith(("http://", "https://")):
         return target.removesuffix("/").removesuffix("/console")
     if target.startswith(SCHEME):
