@@ -8,12 +8,12 @@
       └───────────────────────── BLOCKED          to_aborted: READY, RUNNING, BLOCKED ──▶ ABORTED
              blocked_to_ready
 
-Every transition takes the task's lock and then checks the state, since the query may have been aborted while the thread
-waited for the lock. In this case, `move` changes nothing and returns None.
+Every transition takes the task's lock and then checks the state, because the query may have been aborted while the
+thread waited for the lock. In this case, `move` changes nothing and returns None.
 
-The worker that ran a driver closes it when it has finished. An aborted task is closed by the aborter, unless it was
-RUNNING: then the worker closes it at the end of its quantum. So `Driver.close` is called once, and never while the
-driver runs.
+When a driver has finished, the thread that ran it closes it. If a task is aborted, the aborter closes the driver. If
+the task was RUNNING, the thread that runs the driver closes it instead, at the end of the quantum. Therefore,
+`Driver.close` is called once, and never while the driver runs.
 """
 
 from __future__ import annotations
