@@ -1,4 +1,4 @@
-"""Checks of texts with which a program reads data: is the text a query or a condition, and which series does it name?
+"""Checks of texts with which a program reads data: whether it is a query or a condition, and which series it names.
 
 Pure: any thread.
 """
