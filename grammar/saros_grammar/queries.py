@@ -1,4 +1,4 @@
-"""Checks of texts with which a program reads data: whether it is a query or a condition, and which series it names.
+"""Checks of texts with which programs read data: the kind of a text (query or condition), and the series in it.
 
 Pure: any thread.
 """

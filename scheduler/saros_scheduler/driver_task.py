@@ -59,7 +59,7 @@ class DriverTask:
     def __init__(self, driver: Driver, *, urgent: bool, now_ns: int) -> None:
         self.driver = driver
         self.urgent = urgent
-        #: The time for which the driver has run. Only the worker that runs the driver changes it.
+        #: The time for which the driver has run. Only the thread that runs the driver changes it.
         self.scheduled_ns = 0
         #: The time of the last transition, which is used for the metrics of queueing and blocking.
         self.entered_ns = now_ns

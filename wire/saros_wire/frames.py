@@ -26,7 +26,7 @@ sends ITEMs as long as the bodies it has sent exceed the granted credit by less 
 may exceed the window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no
 effect on a request that has ended. An ERROR of request 0 ends the connection.
 
-A request's head begins with a prefix (`encode_prefix`): the milliseconds for which a write may wait for other nodes
+A request's head begins with a prefix (`encode_prefix`): the milliseconds for which the node may wait for other nodes
 (`NO_WAIT_LIMIT`: the limit of each step), and the token of the session (zeros: no session).
 
 All versions have the same layouts of the header, of ERROR, and of the first five bytes of the preface. Therefore, a

@@ -92,7 +92,7 @@ async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSes
 class AsyncConnection:
     """A session on a database, for asyncio.
 
-    Made by `saros.aio.connect`. Use it with `async with`. Tasks may share it, in one event loop at a time.
+    Made by `saros.aio.connect`. Use it with `async with`. Tasks of one event loop at a time may share a connection.
     """
 
     __reduce__ = refuse_pickling

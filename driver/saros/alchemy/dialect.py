@@ -28,7 +28,7 @@ from saros.api.embedded import MEMORY
 #: Maps each option of an address that is an argument of `saros.connect` to its conversion from text.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
 _TARGET = ("consistency", "tls", "partial_results")
-#: The codes of errors after which the session has ended or its node cannot be reached.
+#: The codes of errors which mean that the session has ended, or that its node cannot be reached.
 _DISCONNECTED = frozenset({2014, 2016})
 _SEMANTIC_ERROR = 701
 #: The maximum number of result columns that a message lists.

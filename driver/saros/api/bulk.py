@@ -7,7 +7,8 @@ Every added row is either acknowledged or part of a failure that `flush`, `close
 lost silently. A failed batch is not sent again automatically. After the error 2018 OUTCOME_UNKNOWN, the rows of the
 batch may have been written.
 
-Threads may share a writer. The `progress` callback runs on the threads that add and flush, not on those that send.
+Threads may share a writer. The `progress` callback runs on the threads that call `add`, `add_row`, `flush` and `close`,
+not on the threads that send batches.
 """
 
 from __future__ import annotations

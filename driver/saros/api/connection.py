@@ -5,9 +5,8 @@ effect of a statement is durable when the call returns. The folder's option `dur
 There are no transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
 Threads may share a connection. Only one thread may use a cursor at a time, except that any thread may call
-`Cursor.cancel`.
-After a fork, the child process must open new connections: the parent's connections raise InterfaceError in the child
-(`fork_guard.py`).
+`Cursor.cancel`. After a fork, the child process must open new connections: the parent's connections raise
+InterfaceError in the child (`fork_guard.py`).
 """
 
 from __future__ import annotations
@@ -269,7 +268,8 @@ class Connection:
         Of two rows with the same time, the later one wins.
 
         Rows of several devices are written in as few calls as possible, which costs much less than one call for each
-        device. If the rows of some devices are refused, all others are written, and BulkError lists the refused rows.
+        device. If the rows of some devices are refused, the rows of all other devices are written, and BulkError lists
+        the refused rows.
 
         Raises DataError (type, time), ProgrammingError (lengths, path, alignment of a device), IntegrityError (the path
         is a series), InterfaceError (not a frame), BulkError (refused rows of several devices), OperationalError (not
@@ -307,8 +307,8 @@ class Connection:
                    `line_protocol_device`)
         time_ns    the time of lines that contain no time, in nanoseconds since 1970 (default: now)
 
-        If some lines are wrong, or have values of the wrong type, all others are written, and the error lists the
-        wrong lines by number. Writing the same lines again has no effect if they have times, or `time_ns` is given.
+        If some lines are wrong, or have values of the wrong type, all other lines are written, and the error lists the
+        wrong lines by number. Writing lines again has no effect if the lines have times, or if `time_ns` is given.
 
         Raises DataError (2044: wrong lines; 507: values of another type), ProgrammingError (precision, template, too
         many bytes), OperationalError (points cannot be written now).
@@ -329,7 +329,7 @@ class Connection:
             with connection.bulk_writer() as writer:
                 writer.add_row("root.plant.pump1", time, {"temperature": 20.5})
 
-        When the `with` block ends, all rows have been written, or BulkError lists those that have not.
+        When the `with` block ends, all rows have been written, or BulkError lists the rows that were not written.
 
         batch_rows     rows of a device that are sent together
         max_in_flight  batches that are sent at the same time

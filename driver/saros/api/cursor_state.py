@@ -41,7 +41,7 @@ class CursorState(Generic[_O]):
         self._outcome: _O | None = None
         #: The number of points that `executemany` has written for all rows but the last one.
         self._count_before = 0
-        #: The batch whose rows are being fetched, and the rows of it that remain.
+        #: The batch whose rows are being fetched, and its remaining rows.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
         #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`. Therefore, if
@@ -135,7 +135,7 @@ class CursorState(Generic[_O]):
         return rows
 
     def _rest_of_batch(self) -> pa.RecordBatch | None:
-        """Return the rest of the batch whose rows are being fetched, or None. The rows are then no longer fetched."""
+        """Return the remaining rows of the batch in `_begun` as a batch, or None. Afterwards, `_begun` is None."""
         if self._begun is None:
             return None
         (batch, rows), self._begun = self._begun, None

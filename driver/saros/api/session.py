@@ -59,7 +59,7 @@ class Outcome(Described, Protocol):
     """The outcome of a statement: rows if `names` is not None, otherwise a count of changes."""
 
     def next_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch that is not empty; None at the end."""
+        """Return the next batch that is not empty, or None at the end."""
         ...
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class AsyncOutcome(Described, Protocol):
     """An `Outcome` whose methods tasks await."""
 
     async def fetch_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch that is not empty; None at the end."""
+        """Return the next batch that is not empty, or None at the end."""
         ...
 
     async def cancel(self) -> None:
@@ -109,7 +109,7 @@ class Session(Protocol):
         ...
 
     def write_lines(self, write: LineWrite) -> LinesWritten:
-        """Write lines of InfluxDB's line protocol, except those that are wrong."""
+        """Write lines of InfluxDB's line protocol. Wrong lines are left out."""
         ...
 
     def close(self) -> None:

@@ -8,8 +8,8 @@ import msgspec
 
 from saros.base.statement_kind import Kind
 
-#: If a cluster node has not answered an insert after this time, it may hang, and the insert is sent to another node,
-#: which is safe in a cluster.
+#: If a cluster node has not answered an insert after this time, the node may hang, and the insert is sent to another
+#: node, which is safe in a cluster.
 _HANGS_SECONDS = 5.0
 #: Limit on the time for which a node waits for other nodes during an insert, so that the node answers before the driver
 #: assumes that the node hangs. An election usually takes at most two seconds. If an election takes longer, the insert
@@ -45,7 +45,7 @@ class CallWindow:
     """The time limit of a call, and its division among attempts.
 
     INSERT      the fail-over time, beginning now; the first attempt is always made. A cluster node that does not
-                answer in time is abandoned for another one
+                answer in time is abandoned for another node
     WRITE       as INSERT, but a node is abandoned only at the caller's timeout
     READ        as WRITE, but if the first attempt fails after the fail-over time, because the node was working or
                 silent, the fail-over time begins at that failure

@@ -4,7 +4,7 @@
                           `-- plain NumPy that fits into one message --> Plain ----------^
 
 Arrow arrays and plain NumPy arrays are not copied. For plain columns, the encoded bytes before the values depend only
-on the number of rows and the types. They are cached, so encoding a batch creates no Arrow arrays.
+on the number of rows and the types. These bytes are cached, so that encoding a batch creates no Arrow arrays.
 """
 
 from __future__ import annotations

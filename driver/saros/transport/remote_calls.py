@@ -66,7 +66,7 @@ from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 _OPEN_SECONDS = 10.0
-#: Time limit of closing a session at a node. A node that does not answer expires the session.
+#: Time limit of closing a session at a node. If the node does not answer, the session expires there later.
 _CLOSE_SECONDS = 1.0
 #: Time limit of taking a snapshot, which may wait until other nodes have caught up.
 _HOLD_SECONDS = 30.0

@@ -75,7 +75,7 @@ class Failure(msgspec.Struct, frozen=True):
 
     @property
     def retryable(self) -> bool:
-        """True if the call may succeed at another node, or later at the same one."""
+        """True if the call may succeed at another node, or later at the same node."""
         return self.error.code in RETRYABLE
 
 
@@ -138,7 +138,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class RetryPolicy:
-    """The failed attempts of one call, and the decision whether to make another one."""
+    """The failed attempts of one call, and the decision whether to make another attempt."""
 
     def __init__(
         self,

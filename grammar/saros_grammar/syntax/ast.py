@@ -90,7 +90,7 @@ from saros_grammar.syntax.user_tree import (
     UserStatement,
 )
 
-#: The names that other modules of this package define and that are imported from here.
+#: The names that other modules of this package define, and that the users of this package import from here.
 __all__ = [
     "AbortChange",
     "AdmitNode",

@@ -1,6 +1,8 @@
 """`saros cluster secure`: adds an administrator to a local cluster that was created without one.
 
-    stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
+    stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start the nodes again
+
+Nodes that were not running before are not started. A call that resumes an interrupted call starts all nodes.
 
 After the restart, the nodes accept only clients that log in. Single-threaded.
 """

@@ -74,7 +74,7 @@ class SubCommand(msgspec.Struct, frozen=True):
     """A sub-command of `saros cluster`: its help text, its options, and the function that runs it."""
 
     what: str
-    #: Adds the options to a parser.
+    #: A function that adds the options to a parser.
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     #: The message after an interruption.

@@ -25,7 +25,7 @@ def named(nodes: Collection[NodeId]) -> str:
 
 
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
-    """Return a warning that lists the data that may be lost; `regions` are the rows of SHOW REGIONS."""
+    """Return a warning that lists the data that may be lost. `regions` are the rows of SHOW REGIONS."""
     lines = [
         f"These nodes will be removed as permanently lost: {named(nodes)}.",
         "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",
@@ -43,7 +43,7 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
         return []
     if not left:
         return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
-    if 2 * len(left) == len(members):  # every majority included at least one remaining replica
+    if 2 * len(left) == len(members):  # each majority had at least one of the remaining replicas
         return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
     return [
         f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."

@@ -59,7 +59,7 @@ def cluster_report(connection: saros.Connection) -> ClusterReport:
 def admit(
     cluster: LocalCluster, login: Login, count: int, base_port: int | None, disk: Disk
 ) -> tuple[LocalCluster, list[NodeId]]:
-    """Admit nodes on this machine until `count` nodes wait to join. Return the enlarged cluster and their ids.
+    """Admit nodes on this machine until `count` nodes wait to join. Return the enlarged cluster and these nodes' ids.
 
     Nodes that were admitted earlier and still wait come first. Raises saros.Error, UserMistake.
     """

@@ -77,7 +77,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark; return 0, 1 if the database reported an error, or 130 if interrupted."""
+    """Run the benchmark. Return 0, 1 if the database reported an error, or 130 if interrupted."""
     options = parser().parse_args(arguments)
     folder = options.database or tempfile.mkdtemp(prefix="saros-bench-")
     try:

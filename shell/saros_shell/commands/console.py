@@ -100,7 +100,7 @@ def _serve(options: argparse.Namespace) -> int:
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        while not ended.wait(_LOOK_SECONDS):  # if another thread receives the signal, this thread does not wake
+        while not ended.wait(_LOOK_SECONDS):  # polls: if another thread gets the signal, `wait` does not end
             pass
         warming.stop()
     finally:

@@ -51,7 +51,7 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def _await_end(pid: int) -> None:
-    """Wait for the end of a process that has released its folder, so that its last output precedes ours.
+    """Wait for the end of a process that has released its folder, so that its last output precedes this command's.
 
     The time limit is short, because an ended process seems to run until its parent reaps it.
     """

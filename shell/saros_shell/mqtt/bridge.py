@@ -59,7 +59,7 @@ class Writer(Protocol):
 
 
 class NotWritten(Exception):
-    """Messages could not be written before the command ended; the broker still has these messages."""
+    """Messages could not be written before the command ended. The broker still has these messages."""
 
 
 class Bridge:

@@ -40,7 +40,7 @@ _POLL_S = 0.2
 #: after a connection that lasted at least `_STABLE_S`.
 _PAUSE_S, _PAUSE_MAX_S, _STABLE_S = 0.5, 30.0, 10.0
 _QOS = 1
-#: MQTT 5: send retained messages only for a new subscription, not for one that the session already has.
+#: MQTT 5: the broker sends retained messages only for a new subscription, not for one that the session already has.
 _RETAINED_IF_NEW = 1
 #: MQTT 5: another client has connected with the same client id.
 _TAKEN_OVER = 142
@@ -98,7 +98,7 @@ class BrokerConnection:
         self._options = options
         self._report = report
         self._client = self._new_client()
-        #: The number of the current connection; the first is 1.
+        #: The number of the current connection. The first connection has the number 1.
         self._connection = 0
         #: Messages that the caller has not taken yet, and the size of their payloads.
         self._received: list[Message] = []

@@ -1,4 +1,4 @@
-"""Routes: map the topics of messages to devices and series.
+"""Routes, which map the topics of messages to devices and series.
 
     --topic 'plant/{area}/+'  -->  subscription plant/+/+     fields: {area} or {1}, {2}
     --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`

@@ -1,4 +1,4 @@
-"""Convert the values of messages to columns, each with the type of its series.
+"""Conversion of the values of messages to columns, each with the type of its series.
 
 An existing series determines the type. A new series gets the type BOOLEAN, DOUBLE or TEXT from its first value.
 Integers fit floating-point series, and numbers without a fraction fit integer series. A value that does not fit the

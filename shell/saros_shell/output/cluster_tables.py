@@ -1,4 +1,4 @@
-"""Make the two tables of `saros cluster status` from the results of SHOW CLUSTER and SHOW REGIONS.
+"""The two tables of `saros cluster status`, which are made from the results of SHOW CLUSTER and SHOW REGIONS.
 
     node | address | pid | state | version | role       group | members | leader | term | applied | lag | ...
 

@@ -64,7 +64,7 @@ class _Series(msgspec.Struct, frozen=True):
 
 
 def plot(table: pa.Table, columns: int, lines: int) -> Iterator[str]:
-    """Yield the lines of the charts, which fit into `columns` x `lines` if there are few. Raises NotPlottableError."""
+    """Yield the lines of the charts. A few charts fit into `columns` x `lines`. Raises NotPlottableError."""
     series = _series_of(table)
     shown = series[:SERIES_MAX]
     left = min(int(one.times[0]) for one in shown)

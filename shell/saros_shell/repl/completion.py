@@ -153,7 +153,10 @@ class SarosCompleter(Completer):
             yield from ((word, "property") for word in _KEYS)
 
     def _series(self, sources: Sequence[str]) -> Words:
-        """Return series with the names that a SELECT from these paths uses. Without paths, return their last nodes."""
+        """Return the series below these paths, with the names that a SELECT from the paths uses for them.
+
+        Without paths, return the last nodes of all series.
+        """
         found: dict[str, str] = {}
         for source in sources or ("root.**",):
             if "*" not in source:

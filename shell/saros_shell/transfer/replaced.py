@@ -32,7 +32,7 @@ class _Run(msgspec.Struct, frozen=True):
 class ReplacedPoints:
     """The number of points that replaced another point.
 
-    The number is exact if all runs were stored (`is_exact` is True), and too low or exact otherwise.
+    The number is exact if all runs were stored (`is_exact` is True). Otherwise, it may be too low.
     """
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ def polars(place: Place, frame: Frame) -> Values:
 
 
 def pandas(place: Place, frame: Frame) -> Values:
-    """Fetch a pandas DataFrame, in which NaN is null, and integers in a column with gaps are floats."""
+    """Fetch a pandas DataFrame, in which NaN is null, and integers in a column with nulls are floats."""
     found = place.connection.execute(_select(frame)).fetch_pandas()
     table = pa.Table.from_pandas(found, preserve_index=False)
     expected = place.connection.execute(_select(frame)).fetch_arrow().schema
@@ -87,7 +87,7 @@ def pandas(place: Place, frame: Frame) -> Values:
 
 
 def numpy(place: Place, frame: Frame) -> Values:
-    """Fetch NumPy arrays, masked where they have nulls."""
+    """Fetch NumPy arrays. If a column has nulls, its array is masked at these places."""
     found = place.connection.execute(_select(frame)).fetch_numpy()
     assert len(found) == len(frame.columns) + 1
     return _by_time(frame, zip(*(column.tolist() for column in found.values()), strict=True))
