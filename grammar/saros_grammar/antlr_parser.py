@@ -4,12 +4,12 @@ r"""The parser that uses ANTLR: lexer, parse tree, builder, syntax errors. `pars
       \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)
 
 SLL prediction is fast, but rejects some valid texts in rare cases. An error is therefore reported only if the exact LL
-prediction also finds it. A text beyond the limits (see `limits.py`) is refused before ANTLR parses it, and recursion is
-bounded by `NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by
-default; the first such tree raises the limit for the process. The limit is not lowered afterwards, since code that
-walks the tree later needs the frames, too.
+prediction also finds an error. A text beyond the limits (see `limits.py`) is refused before ANTLR parses it, and
+recursion is bounded by `NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python
+allows by default. The first deep tree raises the limit for the process. The limit is not lowered afterwards, because
+code that walks the tree later needs the frames, too.
 
-Thread-safe: All parses share ANTLR's tables, which only grow, and each parse has a separate parser.
+Thread-safe: all parses share ANTLR's tables, which only grow, and each parse has a separate parser.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
 
 
 def _check_chains(text: str, tokens: Sequence[Any]) -> None:
-    """Refuse a chain of AND and OR that the builder would refuse later, since ANTLR parses a long chain for seconds."""
+    """Refuse a chain of AND and OR that the builder would refuse later: ANTLR would parse a long chain for seconds."""
     links = [0]  # the length of the chain at each level of parentheses
     for token in tokens:
         step = _DEPTH.get(token.type, 0)
@@ -167,7 +167,7 @@ def _raise_frame_limit() -> None:
 
 
 def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
-    """Find the literals and paths of the text that are nodes of the tree, and make a template from the tree."""
+    """Find the literals and paths in the text that are nodes of the tree, and make a template of the tree."""
     scanned = scan(text)
     if scanned is None:
         return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
@@ -184,7 +184,7 @@ def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: 
 
 
 def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], Rebuild | None]:
-    """Return the slots that are nodes of the tree, and a function that rebuilds the tree with other such nodes."""
+    """Return the slots that are nodes of the tree, and a function that rebuilds the tree with other nodes in them."""
     holes = {id(slot.made): hole for hole, slot in enumerate(slots)}
     met: set[int] = set()
 

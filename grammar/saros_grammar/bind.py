@@ -3,7 +3,7 @@
     None -> NULL    bool -> BOOLEAN    int -> INTEGER    float, Decimal -> DOUBLE    str -> STRING    bytes -> BLOB
     datetime with a zone, numpy.datetime64 -> TIME in ticks
     datetime without a zone, date -> TIME as text, read in the session's zone like a date literal
-    NumPy scalars like the Python values they hold
+    other NumPy scalar -> as the Python value that it holds
 
 The text of a bound literal, which appears in column names, is the value as a user would type it in SQL.
 
@@ -38,8 +38,8 @@ class ParameterBinder:
 
     def __init__(self, ticks_per_second: int = MILLISECOND_TICKS) -> None:
         self._ticks_per_second = ticks_per_second
-        #: Keyed by the id of the statement, which the entry keeps alive: (statement, number of `?`, function that fills
-        #: them).
+        #: The templates, keyed by the id of the statement: (statement, number of `?`, function that fills the `?`). An
+        #: entry keeps its statement alive, so that no other statement gets the same id.
         self._templates: dict[int, tuple[Statement, int, Rebuild | None]] = {}
 
     def bind(self, statement: Statement, values: Sequence[object]) -> Statement:
@@ -55,7 +55,7 @@ class ParameterBinder:
         return [self.literal(value, index) for index, value in enumerate(values)]
 
     def filled(self, statement: Statement, literals: Sequence[Literal]) -> Statement:
-        """Return the statement with its `?` replaced by `literals`, of which there is one for each `?`."""
+        """Return the statement with its `?` replaced by `literals`, one for each `?`."""
         _, rebuild = self._template(statement)
         if rebuild is None:
             return statement
@@ -100,7 +100,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a base class of the value's type, or for a NumPy scalar; None if there is neither."""
+    """Return the conversion for a NumPy scalar or for a base class of the value's type, or None if there is none."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():

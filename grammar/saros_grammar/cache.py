@@ -1,20 +1,21 @@
 r"""The statement cache: turns texts of known shapes into statements without a parser.
 
-    text --same text?--> Parsed
+    text --known text?--> Parsed
       \--INSERT with plain values?--> `insert_fast`
        \--scan--> stripped text --known--> its fixed parts, e.g. LEVEL = 1, 'k'='v' or the path after INTO
                                   \--stripped text + fixed parts--> template --other literals and paths--> Parsed
 
-If the shape of a text is known, its cost is a regular-expression scan, one node per literal and path, and a rebuild of
-the nodes above these: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression`
-node of the tree are ever replaced. The key contains durations, dates, names, keywords and everything else that
-determines the form of the tree. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains
-them as written. Statements with a password are not cached.
+If the shape of a text is known, the cost is a regular-expression scan, one node per literal and path, and a rebuild of
+the nodes above these nodes: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or
+`PathExpression` node of the tree are replaced. The key contains durations, dates, names, keywords and everything else
+that determines the form of the tree. Paths are replaceable only in this cache: `Parsed.shape`, the key of the plan
+caches, contains paths as written. Statements with a password are not cached.
 
-Invariant: `get(text)` equals `parse(text)`, including errors (tests compare them). Errors are not cached. Memory: at
-most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
+Invariant: `get(text)` has the same result as `parse(text)`, or raises the same error (tests compare them). Errors are
+not cached. Memory: at most 2 * `capacity` entries of each kind. Texts longer than `_CACHED_CHARACTERS_MAX` are not
+kept.
 
-Thread-safe. An entry is stored under a lock; a look-up takes no lock.
+Thread-safe. Storing an entry takes a lock. Looking up an entry of the young half takes no lock.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class RecentMap(Generic[_Key, _Value]):
         self._lock = threading.Lock()
         #: Entries stored or read since the last exchange.
         self._young: dict[_Key, _Value] = {}
-        #: Entries stored or read before the last exchange; this map is never written.
+        #: The young half before the last exchange. This dictionary is never changed.
         self._old: dict[_Key, _Value] = {}
 
     def get(self, key: _Key) -> _Value | None:
@@ -83,7 +84,7 @@ class _Template(msgspec.Struct, frozen=True):
     """The template of all statements that have one shape.
 
     For each hole, `holes` has the ordinal of its literal or path among the tokens that were taken out, and the sign
-    before it. `written` has the ordinals of the tokens that the plan cache's key contains as written.
+    before a number. `written` has the ordinals of the tokens that the plan cache's key contains as written.
     """
 
     parsed: Parsed

@@ -1,11 +1,11 @@
-"""INSERT ... VALUES without ANTLR: two regular expressions replace the parser and are about a hundred times as fast.
+"""INSERT ... VALUES without ANTLR: two regular expressions, which are about a hundred times as fast as the parser.
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
 This module parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or
-now(). For any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is
-None and the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare
-them).
+now(). For any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width), the result
+is None. The caller then uses ANTLR, which also reports all errors. The statement is equal to ANTLR's statement for the
+same text (tests compare them).
 
 Pure: any thread.
 """

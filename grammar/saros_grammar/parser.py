@@ -1,6 +1,7 @@
 """Turns text into a statement. `insert_fast` parses INSERT ... VALUES with plain values, and ANTLR everything else.
 
-Loading ANTLR and its tables takes longer than a small program runs. So they are loaded only when a text needs them.
+Loading ANTLR and its tables takes longer than a small program runs. They are therefore loaded only when a text needs
+them.
 
 Thread-safe.
 """
@@ -15,7 +16,7 @@ from saros_grammar.syntax.errors import ParseError
 
 __all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "Source", "parse", "parse_source", "warm"]
 
-#: Typical statements for `warm`; they fill the prediction tables that all parsers share.
+#: Typical statements for `warm`. They fill the prediction tables that all parsers share.
 _WARM_UP = (
     "select s1, s2 + 1, -s3 from root.sg.d1 where time >= 10 and s1 < 3.5 and s2 = 'x' limit 10 offset 1",
     "select count(s1), avg(`a b`), max_value(*) as m from root.sg.**, root.a.* where time > now() - 1h having m > 1",

@@ -1,4 +1,4 @@
-"""Check a text with which a program reads data: whether the text is a query or a condition, and which series it names.
+"""Checks of texts with which programs read data: the kind of a text (query or condition), and the series in it.
 
 Pure: any thread.
 """
@@ -20,7 +20,7 @@ _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | _LISTS
 def is_non_query(text: str) -> bool:
     """Return whether the text is a statement that returns no rows or that writes.
 
-    Texts that do not parse and unsupported statements give False, because the database refuses them itself.
+    Return False for texts that do not parse and for unsupported statements, because the database refuses them itself.
     """
     try:
         statement = parse(text).statement
@@ -44,9 +44,9 @@ def check_condition(condition: str) -> None:
 
 
 def _moved(error: ParseError, condition: str, before: int) -> ParseError:
-    """Return the error with its place in the condition.
+    """Return the error with its place in the condition, which is `before` characters into the parsed text.
 
-    If the place is after the condition, the error gets the condition's end as its place.
+    If the place is after the condition, it becomes the end of the condition.
     """
     lines = condition.split("\n")
     line = min(error.line, len(lines))
@@ -62,7 +62,7 @@ def _moved(error: ParseError, condition: str, before: int) -> ParseError:
 
 
 def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:
-    """Return each path in a WHERE condition once. Return () if it does not parse, because the database reports this."""
+    """Return each path in a WHERE condition once. Return () if it does not parse: the database reports the error."""
     try:
         statement = parse(f"select s from root.d where ({condition})").statement  # noqa: S608 (is not run)
     except ParseError:

@@ -1,15 +1,15 @@
-"""The shape of a text: the text without its literals and paths. Statements that differ only in these have one shape.
+"""The shape of a text: the text without its literals and paths. Texts that differ only in these have the same shape.
 
     select s1 from root.a where time > 10 and s2 = 'x'   ->   select s1 from ~p~ where time > ~i~ and s2 = ~s~
 
 (`~` stands for the character U+0000. A text that contains this character has no shape.) One regular expression finds
 the strings, the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and
-stars; other names, durations, dates, blobs and comments stay as they are. The expression gives each token the same kind
-as the lexer, but may find fewer literals and paths than the lexer. This is always safe, since any text that does not
-match a literal or path node of the tree stays part of the key (`StatementCache`).
+stars. Other names, durations, dates, blobs and comments stay as they are. The expression gives each token the same kind
+as the lexer does, but may find fewer literals and paths than the lexer. Finding fewer is always safe, because any text
+that does not match a literal or path node of the tree stays part of the key (`StatementCache`).
 
 If a path is replaced by another path, the tree keeps its form, because each word after a dot is the name of a node.
-Characters that would make the last node another token end the match (`x'00'`, `a${1}`).
+A path is not matched if a character after it would turn its last node into another token (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -41,9 +41,9 @@ _SCAN = re.compile(
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """A text taken apart into the `stripped` text and the tokens that were taken out.
+    """A text that was split into the `stripped` text and the tokens that were taken out.
 
-    `spans` has the (start, stop) of these tokens in text order; `paths` has the ordinals of the tokens that are paths.
+    `spans` has the (start, stop) of these tokens in text order. `paths` has the ordinals of the tokens that are paths.
     """
 
     stripped: str
@@ -75,17 +75,17 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """Return the stripped text, with the tokens at `ordinals` in their places, so that they become part of the key."""
+    """Return the stripped text with the tokens at `ordinals` put back, so that these tokens become part of the key."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))
 
 
 def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
-    """Split the text at the tokens that were replaced.
+    """Split the text at the tokens that were taken out.
 
-    Parts at even positions are text. Each part at an odd position stands for a token: it is the token itself if the
-    ordinal is in `ordinals`, otherwise the kind of the token.
+    Parts at even positions are text between tokens. A part at an odd position is the token itself if its ordinal is in
+    `ordinals`, otherwise the kind of the token.
     """
     parts = scanned.stripped.split(_MARK)
     for ordinal in ordinals:
@@ -95,7 +95,7 @@ def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
 
 
 def without_literals(text: str) -> str | None:
-    """Return the text without comments, with `?` for every literal except durations, or None if it contains U+0000."""
+    """Return the text without comments, and with `?` for all literals except durations, or None if it has U+0000."""
     return None if _MARK in text else _SCAN.sub(_redacted, text)
 
 

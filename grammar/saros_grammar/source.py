@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Source(msgspec.Struct, frozen=True):
     """A parsed text, with the data from which the statement cache can rebuild it with other literals and paths.
 
-    `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` is its ordinal among the tokens that
-    `scan` took out. `written` has the ordinals of the tokens that the shape contains as written: all paths, and the
-    tokens that are not holes.
+    `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` is the ordinal of this node among the
+    tokens that `scan` took out. `written` has the ordinals of the tokens that the shape contains as written: all paths,
+    and all tokens that are not holes.
     """
 
     parsed: Parsed

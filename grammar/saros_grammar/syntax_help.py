@@ -3,7 +3,7 @@
     deleteData: DELETE FROM path (COMMA path)* (WHERE expression)?;    ->    DELETE FROM path[, ...] [WHERE expression]
 
 `[x]` is optional, `{x | y}` is a choice, and `[, ...]` and `[...]` repeat the item before them. The rules that a
-statement uses are explained below it, except for well-known ones such as `path` and `expression`.
+statement uses are explained below the statement, except for well-known rules such as `path` and `expression`.
 
 Pure, except that it reads the grammar file once. Thread-safe.
 """
@@ -43,9 +43,10 @@ def topics() -> list[str]:
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Return the lines that explain each statement that begins with the words of `topic` (case is ignored).
+    """Return lines that explain the statements on a topic, such as `create timeseries` (case is ignored).
 
-    If no statement begins with these words, the clauses of SELECT that begin with them are explained.
+    A statement can begin with the first word of the topic, and has the other words after it, in this order. If there
+    is no such statement, explain clauses of SELECT instead.
     """
     words = topic.upper().split()
     found = [form for form in _statements() if _is_about(form[0], words)]
@@ -58,13 +59,13 @@ def syntax_of(topic: str) -> list[str]:
 
 
 def _is_about(line: str, words: Sequence[str]) -> bool:
-    """Return whether the line contains the words in this order and can begin with the first of them."""
+    """Return whether the line contains the words in this order, and can begin with the first word."""
     rest = iter(re.findall(r"\w+", line))
     return bool(words) and words[0] in _first_words(line) and all(word in rest for word in words)
 
 
 def _first_words(line: str) -> list[str]:
-    """Return the words that a statement may begin with: `{DELETE | DROP} ...`, `[FULL] MERGE ...`."""
+    """Return the words with which a statement can begin, as in `{DELETE | DROP} ...` or `[FULL] MERGE ...`."""
     begin = re.match(r"(?:\[\w+\] )?(?:\{[^}]*\}|\w+)", line)
     return re.findall(r"[A-Z_]+", begin.group()) if begin else []
 
@@ -115,7 +116,7 @@ def _forms(rules: Iterable[str]) -> list[tuple[str, tuple[_Item, ...]]]:
 
 
 def _collect(items: Sequence[_Item], used: dict[str, None]) -> None:
-    """Add the rules that need an explanation, in the order in which a reader meets them."""
+    """Add the rules that need an explanation to `used`, in the order in which a reader meets them."""
     for item in items:
         if not isinstance(item.content, str):
             for alternative in item.content:

@@ -1,7 +1,7 @@
 """Statement templates: trees with holes, which are rebuilt with other values in the holes.
 
-A template consists of nested functions, one for each node between the root and a hole. All trees share all other nodes.
-Building a statement costs about a microsecond per function.
+A template consists of nested functions, one for each node between the root and a hole. All trees of a template share
+all other nodes. Building a tree costs about a microsecond per function.
 
 Pure: any thread.
 """
@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
-#: Types without holes. These types are checked first because most fields have them. Only nodes and tuples of nodes have
-#: holes.
+#: Types without holes: only nodes and tuples of nodes have holes. These types are checked first, because most fields
+#: have them.
 _PLAIN = (str, int, float, NoneType)
 
-#: Builds a node from the values of the holes.
+#: A function that builds a node from the values of the holes.
 Rebuild = Callable[[Sequence[Any]], Any]
 
 
 def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild | None:
     """Return a function that builds `node` with other values in its holes, or None if it has no holes.
 
-    `hole_of(part)` returns the index of the part's value, or None if the part is not a hole.
+    `hole_of(part)` returns the index of the value that replaces the part, or None if the part is not a hole.
     """
     hole = hole_of(node)
     if hole is not None:

@@ -1,8 +1,8 @@
 """Cancellation checks for drivers with long steps.
 
 The scheduler checks for an abort between steps. A loop that may run longer than about 200 ms calls `require_wanted`,
-which raises QueryCancelled if the query was aborted (timed out or cancelled) since the step began. But the error with
-which the query ends is the cause of the abort. Outside a driver, `require_wanted` does nothing.
+which raises QueryCancelled if the query was aborted (timed out or cancelled) since the step began. The query then ends
+with the cause of the abort as its error, not with QueryCancelled. Outside a driver, `require_wanted` does nothing.
 
 The only state of this module is the current task of each thread, so computations need no reference to their driver.
 """

@@ -4,15 +4,15 @@
                  ▲                                          ├─▶ runnable: back to READY, charged to its level
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
-A thread that submits a query with one driver may lend itself: it then runs the driver's first quantum, a short one, as
-a guest. This requires a free guest slot, and that the queue would have given this driver to the next worker. The queue,
-the deadline, aborts and the metrics treat such a quantum like any other. Lending saves two switches between threads,
-which take longer than the work of a small query.
+A thread that submits a query with one driver may lend itself: as a guest, it then runs the first quantum of the driver.
+It does so only if a guest slot is free, and if the queue would give this driver to the next worker. The queue, the
+deadline, aborts and the metrics treat such a quantum like any other quantum. Lending saves two switches between
+threads, which take longer than the work of a small query.
 
-A query is the set of drivers submitted under its id. It ends once, when its last driver is closed. It has then either
-finished or been aborted. An abort has the *first* cause (a driver's exception, a time-out, `abort`), and affects all
-tasks of the query. The listener is notified only then, so all resources of the query are released when its result
-arrives.
+A query is the set of drivers submitted under its id. A query ends once, when its last driver is closed. It has then
+either finished or been aborted. An abort affects all tasks of the query. If there are several causes (a driver's
+exception, a time-out, `abort`), only the first cause is reported. The listener is notified after the last driver is
+closed, so that all resources of the query are released before its result arrives.
 
 Thread-safe. `submit` and `abort` never wait for a driver on another thread.
 """
@@ -113,9 +113,9 @@ class DriverScheduler:
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
         #: The time until which the sentinel sleeps, now or after its next check, or None if it sleeps until it is
-        #: notified. It is never later than the earliest deadline, so only an earlier deadline has to wake the sentinel.
-        #: When the query with that deadline ends, the time remains unchanged: most queries end long before their
-        #: deadline, and the next query usually has a later deadline.
+        #: notified. This time is never later than the earliest deadline, so only an earlier deadline has to wake the
+        #: sentinel. When the query with the earliest deadline ends, this time remains unchanged: most queries end long
+        #: before their deadline, and the next query usually has a later deadline.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
         #: Free guest slots.
@@ -141,7 +141,7 @@ class DriverScheduler:
         urgent: bool = False,
         lend: bool = False,
     ) -> None:
-        """Run the drivers of a query (at least one). If it raises SchedulerClosed or DeadlineQueueFull, nothing runs.
+        """Run the drivers of a query (at least one). Raises SchedulerClosed or DeadlineQueueFull; then nothing runs.
 
         With `lend`, the calling thread may run the first quantum if the query has one driver and is not urgent.
         """
@@ -167,7 +167,7 @@ class DriverScheduler:
             self._ready.offer(task, 0, urgent=urgent)
 
     def abort(self, query: QueryId, cause: BaseException) -> bool:
-        """End a query with `cause`, or with its first cause if it has one. Return False if the query is not running."""
+        """End a query with `cause`, unless it already has a cause. Return False if the query is not running."""
         with self._lock:
             running = self._queries.get(query)
             if running is None:
@@ -218,7 +218,7 @@ class DriverScheduler:
     def _run_next(self) -> bool:
         """Run the next task. Return False once the queue is closed.
 
-        This is a separate function, so that a waiting worker keeps no reference to its last task.
+        This is a separate function so that a waiting worker has no reference to its last task.
         """
         task = self._ready.take()
         if task is not None:

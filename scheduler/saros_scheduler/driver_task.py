@@ -8,12 +8,12 @@
       └───────────────────────── BLOCKED          to_aborted: READY, RUNNING, BLOCKED ──▶ ABORTED
              blocked_to_ready
 
-Every transition takes the task's lock and then checks the state, since the query may have been aborted while the thread
-waited for the lock. In this case, `move` changes nothing and returns None.
+Every transition takes the task's lock and then checks the state, because the query may have been aborted while the
+thread waited for the lock. In this case, `move` changes nothing and returns None.
 
-The worker that ran a driver closes it when it has finished. An aborted task is closed by the aborter, unless it was
-RUNNING: then the worker closes it at the end of its quantum. So `Driver.close` is called once, and never while the
-driver runs.
+When a driver has finished, the thread that ran it closes it. If a task is aborted, the aborter closes the driver. If
+the task was RUNNING, the thread that runs the driver closes it instead, at the end of the quantum. Therefore,
+`Driver.close` is called once, and never while the driver runs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DriverTask:
     def __init__(self, driver: Driver, *, urgent: bool, now_ns: int) -> None:
         self.driver = driver
         self.urgent = urgent
-        #: The time for which the driver has run. Only the worker that runs the driver changes it.
+        #: The time for which the driver has run. Only the thread that runs the driver changes it.
         self.scheduled_ns = 0
         #: The time of the last transition, which is used for the metrics of queueing and blocking.
         self.entered_ns = now_ns

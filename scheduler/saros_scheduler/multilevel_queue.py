@@ -7,13 +7,14 @@
       3      60 s .. 300 s               2
       4     300 s ..                     1
 
-A driver sinks to lower levels as it uses time. So short queries overtake long queries, but long queries also advance.
-`poll` takes the level that has used the least of its share (smallest `time / weight`), and from that level the driver
-that has run least. Among equal drivers, it takes the one that has waited longest.
+A driver moves to higher level numbers as it uses time. Therefore, short queries overtake long queries, but long queries
+also advance. `poll` takes the level that has used the least of its share (smallest `time / weight`), and from that
+level the driver that has run least. Among drivers that have run equally long, it takes the driver that has waited
+longest.
 
-When an empty level gets an item, its time is raised to the time that the level would have used otherwise. If it were
-not raised, this level would be served alone until it had used as much time as the others. A single charge is capped, so
-that a driver that hangs in one quantum does not penalise its level for minutes.
+When an empty level gets an item, the level's time is raised to the time that the level would have used if it had not
+been empty. Otherwise, only this level would be served until it had used as much of its share as the other levels. A
+single charge is capped, so that a driver that hangs in one quantum does not penalise its level for minutes.
 
 Invariants
   - an item is in at most one level, and only between `offer` and `poll` or `remove`
@@ -90,7 +91,7 @@ class MultilevelPriorityQueue(Generic[T]):
         return None if level is None else self._pop(level)
 
     def poll_only(self, item: T) -> bool:
-        """Remove `item` if it is the next one, and return whether it was."""
+        """Remove `item` if it is the next item. Return whether it was removed."""
         level = self._next_level()
         if level is None or level.heap[0][2] != item:
             return False
@@ -146,10 +147,10 @@ class MultilevelPriorityQueue(Generic[T]):
             level.heap.clear()
 
     def _expected_time_ns(self, number: int) -> int:
-        """Return the time that a level would have used if it had been served as much as the others.
+        """Return the time that a level would have used if it had been served as much as the other levels.
 
         The reference, in `time / weight`, is the least-served level that is not empty or, if all levels are empty, the
-        most-served one.
+        most-served level.
         """
         shares = [level.time_ns / weight_of(n) for n, level in enumerate(self._levels)]
         waiting = [share for share, level in zip(shares, self._levels, strict=True) if level.size]

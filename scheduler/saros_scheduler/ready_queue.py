@@ -1,7 +1,7 @@
 """The ready queue: a `MultilevelPriorityQueue` under a lock, with a blocking `take`.
 
-Urgent items (system queries such as SHOW QUERIES) are taken before all others. If an item would be taken next,
-`offer_or_take` leaves it to its caller instead of adding it. Thread-safe.
+Urgent items (system queries such as SHOW QUERIES) are taken before all other items. If an item would be taken next,
+`offer_or_take` leaves the item to its caller instead of adding it. Thread-safe.
 """
 
 from __future__ import annotations

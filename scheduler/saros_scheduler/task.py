@@ -13,7 +13,7 @@ import msgspec
 
 QueryId = NewType("QueryId", str)
 
-#: The future that a blocked driver waits for. Any thread may resolve it with None, when the driver may continue.
+#: The future for which a blocked driver waits. Any thread may resolve it with None once the driver can continue.
 Blocked = Future[None]
 
 
@@ -41,7 +41,7 @@ class Driver(Protocol):
         """Run for about `quantum_ns`, checking the time between blocks of rows.
 
         Return the future on which the driver is blocked, or None if the driver is finished or runnable. An exception
-        ends the whole query: it becomes the abort's cause.
+        ends the whole query, and becomes the cause of the abort.
         """
         ...
 
@@ -57,7 +57,7 @@ class Driver(Protocol):
 class QueryListener(Protocol):
     """An object that is notified once, when all drivers of a query are closed.
 
-    Runs on a scheduler thread, so it must be quick.
+    The thread that closes the last driver calls it: a worker, or a thread that submits or aborts. It must be quick.
     """
 
     def query_finished(self, query: QueryId) -> None:

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _output_failed(command: str, error: OSError) -> int:
     """Return the exit code after a failed write to standard output, and discard all further output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if error.errno == errno.EPIPE:  # the reader closed the pipe: it needs no more
+    if error.errno == errno.EPIPE:  # the reader closed the pipe, because it needs no further output
         return 0
     sys.stderr.write(f"saros {command}: cannot write standard output: {error.strerror}\n")
     return 1

@@ -1,9 +1,9 @@
-"""A node without a database, for tests of the driver's connections: the test decides how it answers frames.
+"""A node without a database, for tests of the driver's connections. The test decides how the node answers requests.
 
     with FakeNode(answer) as node: saros.connect(node.target)
 
-`answer` is called with each `Request` on the thread of the request's connection, and sends frames by the request's
-methods. It is not called for the opening and closing of sessions.
+`answer` is called with each `Request` on a thread of the request's connection, and sends frames with the methods of the
+request. It is not called for the opening and closing of sessions.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Request:
         self.link.send(Kind.ERROR, self.header.request, reply.SerializeToString())
 
     def control(self, kind: Kind, timeout_s: float = 60.0) -> bytes:
-        """Wait for a CANCEL or CREDIT; return its head."""
+        """Wait for a CANCEL or CREDIT, and return its head."""
         found, head = self.link.controls.get(timeout=timeout_s)
         assert found is kind
         return head
@@ -74,12 +74,12 @@ class Link:
     """A connection of a client."""
 
     socket: socket.socket
-    #: CANCELs and CREDITs received.
+    #: The received CANCEL and CREDIT frames.
     controls: queue.Queue[tuple[Kind, bytes]] = field(default_factory=queue.Queue)
     requests: queue.Queue[Request | None] = field(default_factory=queue.Queue)
-    #: Whether PINGs are answered.
+    #: True if the node answers PING frames.
     pongs: bool = True
-    #: The number of PINGs received.
+    #: The number of received PING frames.
     pings: int = 0
     #: False once the client has closed the connection.
     is_open: bool = True
@@ -123,7 +123,7 @@ class Link:
 
 
 class FakeNode:
-    """A listening node; a context manager."""
+    """A listening node. Use it as a context manager."""
 
     def __init__(self, answer: Callable[[Request], None], *, tls: ssl.SSLContext | None = None) -> None:
         self._answer = answer
@@ -134,7 +134,7 @@ class FakeNode:
         self.open_reply = client_pb2.OpenReply(session=bytes(range(32)), time_unit="ms", memory=7)
         #: All requests in order of arrival.
         self.requests: list[Request] = []
-        #: Connections that were accepted.
+        #: The accepted connections.
         self.links: list[Link] = []
         self._threads = [threading.Thread(target=self._accept)]
 

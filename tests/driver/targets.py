@@ -1,4 +1,4 @@
-"""The two ways to open a database, for tests of both."""
+"""The two ways to open a database, for tests that run with each of them."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_whole_numbers_are_divided_as_in_python(engine: sa.Engine) -> None:
 
 
 def numbers(engine: sa.Engine) -> sa.Table:
-    """Write a device with two rows, in which n falls as m rises; return its table."""
+    """Write a device with two rows, in which n decreases and m increases. Return its table."""
     with engine.begin() as connection:
         connection.execute(sa.text("create timeseries root.g.e.n INT64"))
         connection.execute(
@@ -300,7 +300,7 @@ def test_the_number_of_deleted_rows_is_unknown(engine: sa.Engine) -> None:
 
     with orm.Session(engine) as session:
         session.delete(session.scalars(sa.select(Device).order_by(Device.time)).first())
-        session.commit()  # warns if one deleted row is reported as two
+        session.commit()  # would warn if one deleted row were reported as two rows
         assert [SECOND] == list(session.scalars(sa.select(Device.time)))
         assert -1 == session.execute(sa.delete(Device).where(Device.time < SECOND)).rowcount
 

@@ -1,4 +1,4 @@
-"""Cursors are read by other libraries through Arrow's PyCapsule interface."""
+"""Cursors that other libraries read through Arrow's PyCapsule interface."""
 
 from __future__ import annotations
 

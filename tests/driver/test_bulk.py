@@ -251,7 +251,7 @@ def test_add_waits_while_too_much_is_held(connection: saros.Connection, monkeypa
     go, most, lock = threading.Event(), 0, threading.Lock()
 
     class Slow:
-        """A session whose inserts wait until the test lets them go on."""
+        """A session whose inserts wait until the test sets `go`."""
 
         running = 0
 

@@ -24,7 +24,7 @@ def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:
 
 
 def test_a_node_ends_while_many_write_and_no_caller_notices(servers: list[Server]) -> None:
-    """The node that the client was given names the others, and ends while threads write; each row is stored once."""
+    """The node that the client was given lists the other nodes, and stops while threads write. No row is lost."""
     with saros.connect(f"saros://{servers[0].address}", timestamps="epoch") as connection:
         assert {server.address for server in servers} == set(connection._session._calls._nodes.addresses)
         connection.execute("create timeseries root.t.e.y with datatype=double")

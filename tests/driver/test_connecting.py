@@ -63,7 +63,7 @@ def test_an_address_without_its_scheme_makes_no_folder(
     assert f"the target looks like an address: write {meant}, or begin with ./ for a folder" in str(refused.value)
     assert [] == os.listdir(tmp_path)
     saros.connect(f"./{target}").close()
-    saros.connect(target).close()  # a folder of that name exists now
+    saros.connect(target).close()  # is a folder now, because the line above has created one with this name
 
 
 def test_an_address_with_one_slash_is_one_without_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""The driver on real nodes that stop, lose answers, restart, and name each other.
+"""The driver on real nodes that stop, lose answers, restart, and list the addresses of other nodes.
 
-A `Node` is a database served on a port in this process. A test can change its replies, or lose an answer after the call
-was executed, as when a connection breaks.
+A `Node` is a database that is served on a port in this process. A test can change its replies. A test can also lose an
+answer after the call was executed, as happens when a connection breaks.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Node:
     def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
         self.calls: Counter[Call] = Counter()
-        #: Functions that are called with a reply or an item of a stream; their result is sent instead. They may raise
-        #: `Lost`.
+        #: Functions that are called with a reply or an item of a stream. Their result is sent in its place. They may
+        #: raise `Lost`.
         self.change: dict[Call | str, Callable] = {}
         self._port = PortListener(HOST, port or free_ports(1)[0], certificate, [_Protocol(self)])
         self.address = self._port.address
@@ -70,7 +70,7 @@ class Node:
         self._is_up = True
 
     def lose(self, name: Call | str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
-        """Lose `times` answers, calling `then` for each; with a `code`, reply with this error instead."""
+        """Lose `times` answers, and call `then` for each. With a `code`, reply with this error instead."""
 
         def change(reply):
             nonlocal times
@@ -88,19 +88,19 @@ class Node:
         return self.api.node.engine.counters().points_written
 
     def kill(self) -> None:
-        """End at once. Idempotent."""
+        """Stop the node at once. Idempotent."""
         if self._is_up:
             self._is_up = False
             self._port.stop(0)
 
     @property
     def connections(self) -> int:
-        """Open connections of clients."""
+        """The number of open connections of clients."""
         return self._port.counters()[FrameProtocol.name].connections
 
 
 class _Protocol(FrameProtocol):
-    """Opens handlers that change replies."""
+    """A protocol whose handlers can change replies."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.api)
@@ -111,7 +111,7 @@ class _Protocol(FrameProtocol):
 
 
 class _Handler(FrameHandler):
-    """Changes replies."""
+    """A handler that can change replies."""
 
     def __init__(self, node: Node, connection: Connection) -> None:
         super().__init__(node.api, connection)
@@ -150,7 +150,7 @@ class Lost(Exception):
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[Node]]:
-    """Yield three independent nodes, each with a device of the same name but another value."""
+    """Yield three independent nodes. Each has the device root.a.d, but with a different value."""
     made = [Node(tmp_path / f"n{i}") for i in range(3)]
     for number, node in enumerate(made):
         node.api._own.insert("root.a.d", [1], {"x": [float(number)]}, aligned=None)
@@ -275,7 +275,7 @@ def test_when_all_are_dead_the_call_ends_in_time_and_works_when_one_is_back(node
         with pytest.raises(saros.OperationalError, match="no Saros node answers") as caught:
             which(connection)
         assert 2016 == caught.value.code
-        assert 0.25 < time.monotonic() - started < 20  # by default it takes 30
+        assert 0.25 < time.monotonic() - started < 20  # with the default fail-over time, it would take 30 s
     with connect(nodes[1], failover_s=PATIENCE_S) as connection:
         nodes[1].kill()
         back = threading.Timer(0.2, lambda: nodes.append(Node(tmp_path / "n1", int(nodes[1].address[10:]))))
@@ -486,7 +486,7 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
         pytest.raises(saros.OperationalError, match="it is unknown whether"),
     ):
         connection.insert("root.a.e", [9], {"x": [1.0]})
-    assert time.monotonic() - started < PATIENCE_S / 2  # the node answers only after twice this time
+    assert time.monotonic() - started < PATIENCE_S / 2  # the hanging node would answer only after `PATIENCE_S`
     released.set()
 
 
@@ -542,7 +542,7 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     written: list[tuple[int, int]],
     missing: list[tuple[int, int]],
 ) -> None:
-    """The client sends three messages of ten rows; of a message that is written only in part, four rows are written."""
+    """The client sends three messages of ten rows. Of a message that is written only in part, four rows are written."""
     sent = 0
 
     def insert(_: EmbeddedSession, __: str, times: Int64Array, *___: object, **____: object) -> int:

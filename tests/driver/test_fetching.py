@@ -1,4 +1,4 @@
-"""Rows and columns fetched from one result, and the values that an insert keeps."""
+"""Rows and columns that are fetched from the same result, and the values that an insert stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import saros
 
 
 class _CancelledMeanwhile:
-    """A session whose statements are canceled while they are executed, as another thread could do."""
+    """A session whose statements are cancelled while they are executed, as another thread could cancel them."""
 
     def __init__(self, session: Any, cursor: saros.Cursor) -> None:
         self._session = session

@@ -1,7 +1,7 @@
 """A process that forks: a node does not mistake one child's writes for repetitions of another child's writes.
 
     parent     connects, writes
-      child    is refused its parent's connection, connects by itself, writes
+      child    fails to use its parent's connection, opens its own connection, writes
 
 The program runs in a separate process, because the process of the tests has threads of many kinds.
 """
@@ -67,7 +67,7 @@ for row in connection.execute("select count(s) from root.f.* align by device").f
 
 
 def lines(target: str) -> list[str]:
-    """Run the program; return the lines that it printed."""
+    """Run the program, and return the lines that it printed."""
     command = [sys.executable, "-c", PROGRAM, target]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

@@ -33,7 +33,7 @@ NUMBERS = st.integers(0, 0xFFFF_FFFF)
 
 
 def test_the_layout_that_all_versions_share() -> None:
-    """A driver of any version must be able to read why a server refuses it."""
+    """A driver of any version must be able to read the reason why a server refuses it."""
     assert (b"SAROS\x07\r\n", 8, b"SAROS", 7) == (PREFACE, len(PREFACE), MAGIC, PREFACE[5])
     assert PREFACE[5] == VERSION
     header = encode_header(Kind.ERROR, 0x0403_0201, 0x0D0C, 0x0F0E, 7)

@@ -67,13 +67,13 @@ def test_a_node_whose_threads_all_compute_is_not_silent(tmp_path: Path) -> None:
 
 @pytest.fixture
 def single(tmp_path: Path) -> Iterator[LocalCluster]:
-    """A server."""
+    """Yield a started server."""
     yield from _started(tmp_path, 1)
 
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[LocalCluster]:
-    """A cluster of three nodes that each have a replica of all data."""
+    """Yield a started cluster of three nodes. Each node has a replica of all data."""
     yield from _started(tmp_path, 3)
 
 

@@ -1,4 +1,4 @@
-"""The messages of an Insert are readable by Arrow; the fast path for plain columns encodes the same bytes."""
+"""The messages of an INSERT: Arrow can read them, and the fast path for plain columns encodes the same bytes."""
 
 from __future__ import annotations
 

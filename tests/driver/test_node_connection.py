@@ -1,4 +1,4 @@
-"""Connections to a node, used by threads and by event loops under the same rules."""
+"""Connections to a node. The same rules hold for connections of threads and of event loops."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Steps = Callable[[Any], Awaitable[Any]]
 
 @pytest.fixture(params=["threads", "loop"])
 def perform(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Return a function that runs steps on a network, once with threads and once on an event loop."""
+    """Return a function that runs steps on a network. Each test runs once with threads, and once on an event loop."""
 
     def on_threads(steps: Steps, authority: bytes | None = None) -> Any:
         network = BlockingNetwork(authority)
@@ -57,7 +57,7 @@ def perform(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give silent nodes up early."""
+    """Make clients give up silent nodes early."""
     for module in (exchange, node_connection):
         monkeypatch.setattr(module, "KEEPALIVE_S", 0.05)
     for module in (exchange, node_connection, sockets, loop_connection):
@@ -312,7 +312,7 @@ def test_a_stream_that_is_canceled_gives_its_connection_back(perform: Callable[[
 
 
 def test_items_that_come_after_a_stream_was_canceled_are_thrown_away(perform: Callable[[Steps], Any]) -> None:
-    """A thread or task cancels the stream for which another waits; items sent before the end are discarded."""
+    """One thread or task cancels a stream while another waits for it. Items before the stream's end are discarded."""
 
     def answer(request: Request) -> None:
         request.reply(more=True)
@@ -454,13 +454,13 @@ def test_a_connection_with_tls_is_used_again(perform: Callable[..., Any], tls: t
 
 def test_a_busy_event_loop_reads_long_answers_over_tls(tls: tuple[ssl.SSLContext, bytes]) -> None:
     def answer(request: Request) -> None:
-        request.reply(body=bytes(300_000))  # fills the client's buffer several times
+        request.reply(body=bytes(300_000))  # several times as long as the client's buffer
 
     async def steps() -> list[int]:
         network = AsyncNetwork(tls[1])
         sizes = []
         for _ in range(5):
-            asyncio.get_running_loop().call_later(0.001, time.sleep, 0.02)  # the answer arrives meanwhile
+            asyncio.get_running_loop().call_later(0.001, time.sleep, 0.02)  # the answer arrives during this sleep
             sizes.append(len((await ask(network, node)).body))
         network.close()
         return sizes

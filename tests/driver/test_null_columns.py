@@ -1,4 +1,4 @@
-"""Columns without any value are absent points, whatever their type, in every way to write."""
+"""Columns without any value consist of absent points, whatever their type, and however they are written."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def declare(connection: saros.Connection) -> None:
 
 
 def columns_of(nulls: object) -> dict[str, object]:
-    """Return nulls for a series of each type and for a new series, and a column of values."""
+    """Return the nulls as a column for a series of each type and for a new series, and a column with values."""
     return {**{f"of_{type_}": nulls for type_ in TYPES}, "fresh": nulls, "p": [1.5, 2.5]}
 
 
@@ -93,7 +93,7 @@ def awaited(target: str, device: str, columns: dict[str, Any]) -> None:
 
 
 def assert_only_values_are_stored(connection: saros.Connection) -> None:
-    """Check that nulls have created and changed nothing, and that the series still accept values of their types."""
+    """Check that nulls have not created or changed any series, and that the series accept values of their types."""
     for device in DEVICES:
         shown = connection.execute(f"show timeseries {device}.*").fetchall()
         expected = {**{f"{device}.of_{type_}": type_ for type_ in TYPES}, f"{device}.p": "DOUBLE"}

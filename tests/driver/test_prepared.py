@@ -1,4 +1,4 @@
-"""Statements executed repeatedly with different values, embedded and through a server."""
+"""Statements that are executed repeatedly with different values, embedded and through a server."""
 
 from __future__ import annotations
 

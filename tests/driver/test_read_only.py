@@ -1,4 +1,4 @@
-"""Read-only access to folders, whether or not another process has the folder open."""
+"""Read-only access to folders, with or without another process that has the folder open."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import saros
 import saros.aio
 from saros_shell.main import main
 
-#: A program that writes rows 0, 1, 2, ..., prints each acknowledged one, and sometimes flushes, deletes and merges. A
-#: deletion removes the oldest rows, so of the first n rows, rows [m, n) remain.
+#: A program that writes rows 0, 1, 2, ..., prints the number of each acknowledged row, and sometimes flushes, deletes
+#: and merges. A deletion removes the oldest rows, so that after n writes, the rows from some m up to n - 1 remain.
 OWNER = """
 import itertools, sys
 import saros
@@ -46,7 +46,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a database with rows in files and in the log."""
+    """Return the folder of a database with rows in files and in the log."""
     with saros.connect(tmp_path / "data") as connection:
         connection.insert("root.a.d", [1, 2], {"x": [1, 2]})
         connection.execute("flush")
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield a folder that a process writes to, and the file to which it prints the acknowledged rows."""
+    """Yield a folder to which a process writes, and the file to which it prints the acknowledged rows."""
     told = tmp_path / "told"
     with told.open("w") as output:
         command = [sys.executable, "-c", OWNER, str(tmp_path / "data")]
@@ -77,7 +77,7 @@ def last_told(told: Path) -> int:
 
 
 def deleted_before(last: int) -> int:
-    """Return the first row that is not deleted when the row `last` has been written."""
+    """Return the first row that remains after the row `last` was written, unless a deletion follows this row."""
     return max((n - 40 for n in range(49, last, 100)), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The failed calls that are retried, by kind of statement."""
+"""The decision whether a failed call is retried, which depends on the kind of its statement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HERE, ELSEWHERE, CLUSTER = Memory(7), Memory(8), Memory(0)
 @pytest.mark.parametrize(
     ("failure", "after_s", "tries"),
     [
-        (coded(2017), 30.5, 0),  # the node waited for other nodes, as long as the call allowed
+        (coded(2017), 30.5, 0),  # the node waited for other nodes as long as the call allowed
         (coded(2017), 90.0, 1),  # the node was executing the call
         (LOST, 30.5, 1),  # the node was silent
         (LOST, 5.0, 1),
@@ -47,7 +47,7 @@ def test_the_attempts_at_a_read_share_its_limit(failure: Failure, after_s: float
     read.failed(failure, CLUSTER, after_s)
     assert max(30.0, after_s + 30.0 if after_s > 30.0 else 0.0) == read.deadline
     with pytest.raises(saros.OperationalError):
-        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not extend the time again
+        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not move the deadline again
 
 
 def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
@@ -60,7 +60,7 @@ def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
     ("failure", "now", "is_last"),
     [
         (coded(2017), 9.5, False),
-        (coded(2017), 9.8, True),  # another attempt would only time out, with an error that says less
+        (coded(2017), 9.8, True),  # another attempt would only time out, with a less informative error
         (LOST, 9.8, False),  # another node may answer at once
     ],
 )
@@ -229,7 +229,7 @@ def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
     attempts = RetryPolicy(30.0, write=True)
     attempts.check_node(HERE)
     attempts.failed(NOT_SENT, HERE, 0.0)
-    attempts.check_node(ELSEWHERE)  # nothing was sent yet
+    attempts.check_node(ELSEWHERE)  # allowed, because nothing was sent yet
     attempts.failed(LOST, HERE, 0.0)
     attempts.check_node(HERE)
     for other in (ELSEWHERE, CLUSTER):

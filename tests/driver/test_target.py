@@ -1,4 +1,4 @@
-"""Targets: how they are parsed, and the message about each mistake, which never repeats a password."""
+"""The parsing of targets. The message about a mistake never repeats a password."""
 
 from __future__ import annotations
 

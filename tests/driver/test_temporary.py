@@ -20,7 +20,7 @@ from saros_shell.main import main
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty folder for temporary files, in a process whose working directory is another empty folder."""
+    """Return an empty folder, which is used for temporary files. Make another empty folder the working directory."""
     folder, working = tmp_path / "temporary", tmp_path / "working"
     folder.mkdir()
     working.mkdir()

@@ -122,7 +122,7 @@ def test_a_flipped_byte_is_found_and_refused(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.slow
 def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
-    """The backup has every row that was acknowledged before it began, and its rows are a prefix of the written rows."""
+    """The backup has each row that was acknowledged before it began, and its rows are a prefix of the written rows."""
     data, backups = tmp_path / "data", tmp_path / "backups"
     data.mkdir()
     (data / "saros.toml").write_text('durability = "os"\nlog_archive_bytes = "64MiB"\n')
@@ -208,7 +208,7 @@ def test_captures_of_another_are_not_guessed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_of_a_cluster_becomes_a_store_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With three nodes and three replicas each node has all data; its backup is restored as an independent database."""
+    """With three nodes and three replicas, a node has all data. Its backup is restored as an independent database."""
     cluster = Served(tmp_path / "cluster", 3, 3)
     try:
         week = 604_800_000

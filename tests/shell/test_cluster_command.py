@@ -42,17 +42,17 @@ ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
 
 def base_port() -> int:
-    """Return the first of a range of ports that are probably free; concurrent test processes get different ranges."""
+    """Return the first of a range of ports that are probably free. Concurrent test processes get different ranges."""
     return 20_000 + os.getpid() % 1_000 * 10
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a process, so that the servers it starts are not children of this process."""
+    """Run the command as a process, so that the servers that it starts are not children of this process."""
     return subprocess.run([*SAROS, *words], capture_output=True, text=True, check=False)
 
 
 def call(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command within this process, which is faster, for commands that start no server."""
+    """Run the command in this process, which is faster. Only for commands that start no server."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         code = cluster_command.main(words)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
@@ -76,7 +76,7 @@ def file_of(directory: Path, node: NodeId) -> ClusterFile:
 
 
 def well(directory: Path) -> subprocess.CompletedProcess[str]:
-    """Return the result of `status` as soon as it succeeds; on a busy machine, a group may briefly lack a leader."""
+    """Return the result of `status` once it succeeds. On a busy machine, a group may briefly have no leader."""
     said = []
 
     def is_well() -> bool:
@@ -93,7 +93,7 @@ def well(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the directory of a running cluster of three nodes; afterwards end all nodes, even if the start failed."""
+    """Yield the directory of a running cluster of three nodes. Finally, end all nodes, even if the start failed."""
     made = tmp_path_factory.mktemp("cluster")
     try:
         done = run("up", "--nodes", "3", "--dir", str(made), "--base-port", str(base_port()))
@@ -231,7 +231,7 @@ def join(directory: Path, folder: Path, peer: str, client: str, *more: str) -> s
 
 @pytest.mark.slow
 def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
-    """A second `join` of the same folder changes nothing; after the node is lost, another folder replaces it."""
+    """A second `join` of a folder changes nothing. After the node is lost, a node in another folder replaces it."""
     second = tmp_path.with_name(f"{tmp_path.name}-second")
     peer, client = (f"127.0.0.1:{base_port() + 1_000 + number}" for number in range(2))
     with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
@@ -323,7 +323,7 @@ def interrupted_up(directory: Path, port: int) -> str:
 
 @pytest.mark.slow
 def test_interrupted_while_it_waits(tmp_path: Path) -> None:
-    """The next `up` waits for the server that the interrupted one launched, instead of starting a second one."""
+    """The next `up` waits for the server that the interrupted `up` has launched, and does not start a second server."""
     told = interrupted_up(tmp_path, base_port() + 8)
     assert "saros cluster up: interrupted; started nodes keep running" in told
     assert "Traceback" not in told
@@ -352,7 +352,7 @@ def servers_of(directory: Path) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         if b"--foreground" in words and any(word.startswith(bytes(directory)) for word in words):
             found.append(int(path.parent.name))
@@ -364,7 +364,7 @@ def servers_of(directory: Path) -> list[int]:
 
 @pytest.mark.slow
 def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`up` prints a one-time password once; `status` shows processes without a login, and groups only with a login."""
+    """`up` prints a one-time password only once. Without a login, `status` shows processes, but not groups."""
     monkeypatch.setenv("SAROS_PASSWORD_COST", "10")
     monkeypatch.delenv("SAROS_PASSWORD", raising=False)
     up = ("up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() - 5_000), "--auth")
@@ -600,7 +600,7 @@ def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
 
 
 def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
-    """Listen for connections of nodes, with or without TLS; return the socket and its port."""
+    """Listen for connections of nodes, with or without TLS. Return the socket and its port."""
     listening = socket.create_server(("127.0.0.1", 0))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if tls:
@@ -622,7 +622,7 @@ def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
 def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All four cases are tested: the other nodes have certificates or not, and the new node has one or not."""
+    """There are four cases: the other nodes have certificates or not, and the new node has a certificate or not."""
     make_certificates(str(tmp_path), ID, {NodeId(1): "127.0.0.1", NodeId(2): "127.0.0.1"})
     (tmp_path / "bare").mkdir()
     (tmp_path / "given").mkdir()

@@ -159,7 +159,7 @@ def test_a_lookup_that_fails_completes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_ends_during_completion_returns(completer: SarosCompleter) -> None:
-    """The lookup ends only after the prompt has ended, so its completions are discarded."""
+    """The look-up ends only after the prompt has ended, so its completions are discarded."""
     begun, released = threading.Event(), threading.Event()
 
     class Slow(DatabaseNames):

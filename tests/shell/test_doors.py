@@ -1,4 +1,4 @@
-"""Frames of every type, written and read in every way: the values come back bit by bit."""
+"""Frames with columns of all types, written and read in all ways: the values come back bit by bit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def places(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("door", DOORS)
-@settings(max_examples=3, derandomize=True)  # `make campaign-doors` draws others
+@settings(max_examples=3, derandomize=True)  # `make campaign-doors` draws other examples
 @given(walk=walks())
 def test_a_frame_comes_back(places: Places, door: str, walk: Walk) -> None:
     check(places, door, walk)
@@ -57,7 +57,7 @@ def test_a_table_and_a_column_of_sqlalchemy_may_be_called_as_words_of_sql(places
     check(places, "sqlalchemy", walk_of("root.words.timestamp", columns, exists=True))
 
 
-@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # it needs existing series
+@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # SQLAlchemy needs existing series
 def test_a_name_with_a_zero_byte_is_refused(places: Places, door: str) -> None:
     place = places.of("first", "ms")
     frame = walk_of("root.zero.byte", {"a\0b": ("INT64", 1)}).frame

@@ -1,4 +1,4 @@
-"""Export of a small database to each format, read back by other libraries or by import."""
+"""Export of a small database to each format. Other libraries or `saros import` read the files back."""
 
 from __future__ import annotations
 

@@ -76,4 +76,4 @@ def test_the_man_page_is_read_without_complaints() -> None:
         ["groff", "-man", "-Tutf8", "-ww", "-"], input=page, capture_output=True, text=True, check=True
     )
     assert "" == done.stderr
-    assert "remove-node" in re.sub(".\b", "", done.stdout)  # bold letters are typed twice
+    assert "remove-node" in re.sub(".\b", "", done.stdout)  # groff types each bold letter twice

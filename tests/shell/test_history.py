@@ -1,4 +1,4 @@
-"""The shell's history: it records the lines typed, but never a password."""
+"""The shell's history, which records the typed lines, but never a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C ends long-running commands, with their threads and processes, with one line and exit code 130."""
+"""Ctrl-C in long-running commands: their threads and processes end, with one line of output and exit code 130."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ run(main)
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Send Ctrl-C to all processes of the terminal, as a user does; return the exit code and the messages."""
+    """Send Ctrl-C to all processes of the terminal, as a user does. Return the exit code and the messages."""
     with process:
         subprocess.run(["kill", "-INT", "--", f"-{process.pid}"], check=True)
         _, told = process.communicate(timeout=60)
@@ -40,7 +40,7 @@ def test_a_benchmark(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--points", "1000000000"], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    # All clients write.
+    # Wait until the clients are writing.
     wait_until(lambda: sum(path.stat().st_size for path in (tmp_path / "data").glob("log/*")) > 1 << 20)
     assert (130, "saros bench: interrupted\n") == interrupted(process)
 

@@ -1,4 +1,4 @@
-"""Which results are shown by `less`, and with which arguments. The tests use a script that records the arguments."""
+"""The results that `less` shows, and the arguments of `less`. The tests use a script that records the arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ TABLE = ["Time | a", "-----+--", *(f"{n:4} | 1" for n in range(100)), "(100 rows
 
 @pytest.fixture
 def less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Return a function that installs a fake `less` of a version; its result prints lines and returns the arguments."""
+    """Return a function that installs a fake `less` of a version.
+
+    It returns another function, which prints lines and returns the arguments of `less`.
+    """
 
     def install(version: int):
         script = tmp_path / "less"

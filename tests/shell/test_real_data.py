@@ -1,4 +1,4 @@
-"""Real recordings are imported by the command; SQL queries must return the values that pandas computes from the CSV."""
+"""Imports of real recordings. SQL queries must return the same values as those that pandas computes from the CSV."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_every_format_has_a_renderer() -> None:
 
 def test_times_before_there_were_zones_are_the_same_instants() -> None:
     moment = pa.array([-2_840_140_800_000, None], pa.int64()).cast(pa.timestamp("ms", "Europe/Amsterdam"))
-    text, absent = iso_times(moment)  # local mean time was 32 seconds ahead of this offset
+    text, absent = iso_times(moment)  # the offset of the local mean time had 32 more seconds
     assert ("1880-01-01T00:19:00.000+00:19", None) == (text, absent)
 
 

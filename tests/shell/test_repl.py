@@ -46,7 +46,7 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def until(self, words: str) -> str:
-        """Return the output before the words, once they are shown; output after them is for the next call."""
+        """Wait until the words are shown, and return the output before them. The next call gets the later output."""
         limit = time.monotonic() + PATIENCE_S
         while words not in self.shown:
             assert time.monotonic() < limit, self.shown
@@ -58,7 +58,7 @@ class Terminal:
 
 @contextmanager
 def shell_in(folder: Path) -> Iterator[Terminal]:
-    """Yield a shell, and then end it by its command to quit."""
+    """Yield a shell. Finally, end it with its command to quit."""
     made = Terminal(str(folder))
     try:
         yield made
@@ -111,7 +111,7 @@ def test_the_prompt_tells_user_and_target(form: str, target: str, expected: str)
 
 
 def one_command(terminal: Terminal, text: str, words: str) -> str:
-    """Type a line; return what is shown up to the words, and wait for the next prompt."""
+    """Type a line, and wait for the next prompt. Return the output before the words."""
     terminal.type(text + "\r")
     shown = terminal.until(words)
     terminal.until("data>")
@@ -237,7 +237,7 @@ def test_ctrl_l_typed_ahead_clears_the_screen_of_the_next_prompt(terminal: Termi
     terminal.type("\\timing on\r\x0c")
     terminal.until("timing is on")
     cleared = terminal.until("\x1b[2J")  # erases the screen
-    assert "\x1b[?2004h" in cleared  # in raw mode: the terminal's answers are not echoed
+    assert "\x1b[?2004h" in cleared  # the terminal is in raw mode, so it does not echo its own answers
     terminal.until("data>")
 
 

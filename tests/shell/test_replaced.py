@@ -1,4 +1,4 @@
-"""The number of points that replace existing points, compared with a model, which is a set of (series, time)."""
+"""The number of points that replace existing points, compared with a model: a set of (device, series, time)."""
 
 from __future__ import annotations
 

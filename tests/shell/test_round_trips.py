@@ -1,4 +1,4 @@
-"""Values of every type, written by `saros export` or `\\copy`, and read back by `saros import` or LOAD, bit by bit."""
+"""Values of each type that `saros export` or `\\copy` writes. `saros import` or LOAD must read the same bits back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES: dict[str, pa.Array] = {
     "DATE": pa.array([0, 19_782, -719_162, 2_932_896, None], pa.int32()).cast(pa.date32()),
     "TIMESTAMP": pa.array([0, -1, 1_709_164_800_123, 253_402_214_399_999, None]).cast(pa.timestamp("ms", "UTC")),
 }
-#: Types of new series by file format; a CSV does not state types.
+#: The types of new series by file format. A CSV does not state types.
 FRESH = {
     "csv": dict.fromkeys(VALUES, "TEXT") | {"BOOLEAN": "BOOLEAN", "INT64": "INT64"},
     "parquet": {type_: type_ for type_ in VALUES},
@@ -144,7 +144,8 @@ def test_times_come_back_from_any_zone(tmp_path: Path, zone: str, format_: str) 
     folder, file = str(tmp_path / "a"), tmp_path / f"pump.{format_}"
     values = fill(folder, "TIMESTAMP")
     with saros.connect(folder) as connection:
-        connection.execute("insert into root.plant.pump(time, row, s) values (9, 9, 1729990800000)")  # shown twice
+        # Summer time in Europe ended at this time.
+        connection.execute("insert into root.plant.pump(time, row, s) values (9, 9, 1729990800000)")
     run_export(folder, file, "--zone", zone)
     with saros.connect(folder) as connection:
         connection.execute("delete from root.plant.pump.*")

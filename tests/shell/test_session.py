@@ -184,7 +184,7 @@ def test_series_are_listed_with_what_some_of_them_have(piped) -> None:
 def test_quiet_prints_rows_and_errors_only(piped) -> None:
     code, out, err = piped(f"{INSERT}\n\\timing on\nselect x from root.a.d where time = 1;", "--quiet")
     assert (0, "root.a.d.x", "(1 row)") == (code, out[0].split("|")[1].strip(), out[-1])
-    assert 1 == len(err)  # the time, which \timing asked for
+    assert 1 == len(err)  # the duration, because of \timing
 
 
 def test_a_list_of_databases_is_short(piped) -> None:

@@ -1,4 +1,4 @@
-"""`saros tsfile` and `saros verify` as a user runs them."""
+"""The commands `saros tsfile` and `saros verify`, run as by a user."""
 
 from __future__ import annotations
 

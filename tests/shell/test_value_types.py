@@ -1,4 +1,4 @@
-"""Values of all ten types, written in every way to existing and new series: types, values and nulls are preserved."""
+"""Values of all ten types, written in all ways to existing and new series: types, values and nulls are preserved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES: dict[str, pa.Array] = {
     "TIMESTAMP": pa.array(STAMPS, pa.int64()).cast(pa.timestamp("ms", "UTC")),
 }
 SAME = {type_: type_ for type_ in VALUES}
-#: Types of new series if the source has only one text type (here), or no types at all (`UNTYPED`).
+#: The types of new series if the source has only one type for texts (`ONE_TEXT`), or no types at all (`UNTYPED`).
 ONE_TEXT = SAME | {"STRING": "TEXT"}
 UNTYPED = dict.fromkeys(VALUES, "TEXT") | {"BOOLEAN": "BOOLEAN", "INT64": "INT64"}
 UNTYPED |= dict.fromkeys(("INT32", "FLOAT", "DOUBLE"), "DOUBLE")

@@ -52,7 +52,7 @@ def arrow_array(values: object, what: str) -> pa.Array:
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
     """Convert values to Arrow.
 
-    If the values are chunked, the result is chunked, too; texts in pandas may be chunked.
+    If the values are chunked, as texts in pandas may be, the result is chunked, too.
     """
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
@@ -63,7 +63,7 @@ def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
     values = values if isinstance(values, Sized) else list(values)
     try:
         return pa.array(values)
-    except (ValueError, TypeError):  # NaN, NaT or NA among values that are not numbers: how pandas represents None
+    except (ValueError, TypeError):  # among values that are not numbers, pandas represents None by NaN, NaT or NA
         return pa.array(values, from_pandas=True)
 
 

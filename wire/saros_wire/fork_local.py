@@ -15,7 +15,7 @@ _V = TypeVar("_V")
 
 
 class ForkLocal(dict[_K, _V]):
-    """A dictionary that a fork empties. Use it with its `lock` held. The dictionary exists until the process ends."""
+    """A dictionary that a fork empties in the child. Use it with its `lock` held. It exists until the process ends."""
 
     def __init__(self) -> None:
         super().__init__()

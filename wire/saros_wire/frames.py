@@ -16,21 +16,21 @@ sent and received without being copied.
                                                        PONG    the answer to PING
 
 A client numbers its requests, and answers carry the number of their request. A node executes the requests of a
-connection one after the other, in the order of their arrival. While it executes one, it reads CANCEL, CREDIT and PING.
-A client may send more requests before the first is answered, but the node reads ahead only up to a limit
-(`QUEUED_REQUESTS`, `QUEUED_BYTES`). A CREDIT or CANCEL beyond the limit takes effect only after the requests before it
-were executed.
+connection one after the other, in the order of their arrival. While it executes a request, it also reads CANCEL, CREDIT
+and PING. A client may send further requests before the first request is answered, but the node reads ahead only up to a
+limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`). A CREDIT or CANCEL beyond the limit takes effect only after the node has
+executed the requests before it.
 
 Each request is answered by one REPLY or ERROR. A REPLY with MORE is followed by ITEMs and an END or ERROR. The node
 sends ITEMs as long as the bodies it has sent exceed the granted credit by less than `WINDOW_BYTES`, so the last ITEM
 may exceed the window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no
 effect on a request that has ended. An ERROR of request 0 ends the connection.
 
-A request's head begins with a prefix (`encode_prefix`): the milliseconds for which a write may wait for other nodes
+A request's head begins with a prefix (`encode_prefix`): the milliseconds for which the node may wait for other nodes
 (`NO_WAIT_LIMIT`: the limit of each step), and the token of the session (zeros: no session).
 
-All versions have the same layouts of the header, of ERROR, and of the first five bytes of the preface. So a node can
-refuse a client of another version with an error that gives the reason.
+All versions have the same layouts of the header, of ERROR, and of the first five bytes of the preface. Therefore, a
+node can refuse a client of another version with an error that gives the reason.
 """
 
 from __future__ import annotations

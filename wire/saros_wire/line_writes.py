@@ -28,7 +28,7 @@ class LineWrite(msgspec.Struct, frozen=True):
     precision: str
     #: The time of lines that contain no time, in nanoseconds since 1970.
     time_ns: int
-    #: The template of the paths of devices, or "" to use the template that the node is configured with.
+    #: The template of the paths of devices, or "" for the template in the node's configuration.
     template: str = ""
 
 

@@ -6,8 +6,8 @@ little-endian.
 
     sequence u64 | aligned u8 | 3 zeros | device_bytes u32 | device (UTF-8) | zeros up to a multiple of 8 | stream
 
-If two inserts have the same columns and the same number of rows, their streams differ only in the values. So both sides
-cache the data that they derive from the rest of a stream.
+If two inserts have the same columns and the same number of rows, their streams differ only in the values. Therefore,
+both sides cache data that they derive from the other parts of a stream.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import struct
 
 import msgspec
 
-#: The maximum size of a message in either direction, which may contain a batch of rows or of columns. The driver splits
-#: longer inserts.
+#: The maximum size of a message in either direction. A message may contain a batch of rows or of columns. The driver
+#: splits longer inserts.
 MESSAGE_BYTES_MAX = 16 << 20
 _HEAD = struct.Struct("<QB3sI")
 _ZEROS = bytes(3)

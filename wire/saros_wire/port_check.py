@@ -1,6 +1,6 @@
-"""Check that a server can listen on an address.
+"""A check that a server can listen on an address.
 
-If it cannot, the error gives the reason, which gRPC does not report.
+If the server cannot listen, the error gives the reason, which gRPC does not report.
 """
 
 from __future__ import annotations

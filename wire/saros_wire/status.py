@@ -1,8 +1,8 @@
 """Status codes: one table with number, name, class and advice. Pure data: any thread.
 
-If IoTDB has a code for the same condition, Saros uses the same number. Saros's own codes begin at 2000. Rooms that may
-not import this one raise exceptions with a `code`. The driver looks up the code's class here and raises the PEP 249
-exception of this class.
+If IoTDB has a code for a condition, Saros uses the same number. Saros's own codes begin at 2000. Packages that may not
+import this package raise exceptions with a `code`. The driver looks up the class of the code here, and raises the PEP
+249 exception for this class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class ErrorClass(Enum):
-    """The class of an error, which says how the caller should react.
+    """The class of an error. It says how the caller should react.
 
     The driver maps each class to a PEP 249 exception.
     """

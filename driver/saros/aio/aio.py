@@ -92,7 +92,7 @@ async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSes
 class AsyncConnection:
     """A session on a database, for asyncio.
 
-    Made by `saros.aio.connect`. Use it with `async with`. Tasks may share it, in one event loop at a time.
+    Made by `saros.aio.connect`. Use it with `async with`. Tasks of one event loop at a time may share a connection.
     """
 
     __reduce__ = refuse_pickling
@@ -218,8 +218,8 @@ class AsyncConnection:
 class AsyncCursor(CursorState[AsyncOutcome]):
     """A cursor for asyncio: executes statements, and fetches their results.
 
-    Made by `AsyncConnection.cursor`. `async for` yields the remaining rows. Only one task may use it at a time;
-    `cancel` may be called from any task.
+    Made by `AsyncConnection.cursor`. `async for` yields the remaining rows. Only one task may use a cursor at a time,
+    except that any task may call `cancel`.
     """
 
     def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:

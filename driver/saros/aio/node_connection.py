@@ -1,7 +1,7 @@
 """Connections to nodes in an event loop. Implements `Network`. The rules of calls are those of `saros.transport`.
 
     take -> call, which its task awaits -> complete answer: give back
-                                        -> more rows follow: an `AsyncStream` holds the connection until their end
+                                        -> more rows follow: an `AsyncStream` holds the connection until the last row
                                         -> the task is cancelled: send CANCEL, give back once the call has ended
                                         -> otherwise: close, and the node ends the call
 
@@ -147,7 +147,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=1, low=0)
         self._transport = transport
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio has it
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio passes it
         """See `asyncio.BufferedProtocol`."""
         return self._reader.space()
 
@@ -209,8 +209,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     async def receive(self, request: int, deadline: float | None) -> Frame:
         """Wait for the next frame of the answer to a request.
 
-        Raises CallFailed. If this raises an error whose `fate` is not ANSWERED, the connection cannot be used
-        afterwards.
+        Raises CallFailed. After any fate other than ANSWERED, the connection cannot be used again.
         """
         silence = Silence(time.monotonic(), deadline)
         while not self._frames:
@@ -299,7 +298,7 @@ async def open_connection(address: str, tls: ssl.SSLContext | None, timeout_s: f
 
 
 class AsyncStream:
-    """The rest of an answer. Implements `exchange.Stream`. One task may call `next`, any task `cancel`."""
+    """The rest of an answer. Implements `exchange.Stream`. One task may call `next`, and any task may call `cancel`."""
 
     def __init__(self, connection: AsyncNodeConnection, network: AsyncNetwork, address: str) -> None:
         self._connection = connection

@@ -39,19 +39,20 @@ class _Threads:
     def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: Threads that end calls. There are as many as for calls. The end of a statement waits for its current step,
-        #: and must not delay the end of another one.
+        #: Threads that end calls, as many as there are threads for calls. Ending a statement waits for the statement's
+        #: current step, and must not delay the end of another statement.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
         self._closed = False
 
     async def run(self, call: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Run a call on a thread. A call that has begun continues if the task is cancelled. Raises InterfaceError."""
+        """Run a call on a thread. Once begun, the call goes on even if the task is cancelled. Raises InterfaceError."""
         return await asyncio.wrap_future(self._begin(partial(call, *args, **kwargs)))
 
     async def run_or_end(self, call: Callable[[], _R], end: Callable[[_R | None], None]) -> _R:
         """Run a call on a thread. If the task is cancelled, end the call, and wait until it has ended.
 
-        `end` is called with None if the call is running, and with the call's result if it has returned.
+        If the call is still queued, it is removed from the queue. Otherwise, `end` is called with None, and then once
+        more with the call's result if the call does not fail.
         """
         begun = self._begin(call)
         waiting = asyncio.wrap_future(begun)

@@ -4,10 +4,11 @@
 
 A statement reads one device. Its columns have no table name, and each column has a label. The dialect compares the
 labels with the columns of the result. If a series does not exist, the result has no column for it. In ORDER BY, a label
-hides a series of the same name. So an expression's label is never the name of a series of the table, and ORDER BY
-repeats the expression instead of the label.
+hides a series of the same name. Therefore, the label of an expression is never the name of a series in the statement,
+and ORDER BY repeats the expression instead of the label.
 
-Constructs that the tree model cannot express raise CompileError, with an alternative, before anything is sent.
+Constructs that the tree model cannot express raise CompileError before anything is sent. The message names an
+alternative.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _unsupported(what: str, instead: str) -> NoReturn:
 
 
 class _Pattern(TypeDecorator[str]):
-    """A parameter that becomes part of a LIKE pattern. The pattern is built here, as LIKE accepts no expressions."""
+    """A parameter that becomes part of a LIKE pattern. The client builds the pattern: LIKE accepts no expressions."""
 
     impl = String
     cache_ok = True
@@ -105,7 +106,7 @@ def _regular(comparison: str) -> Any:
 
 
 def _is_of_time(column: Any) -> bool:
-    """Return whether an expression refers to no series; it may refer to `time`."""
+    """Return whether an expression has no columns other than `time`, no functions, and no literal SQL."""
     parts = list(visitors.iterate(column))
     columns = [part for part in parts if isinstance(part, ColumnClause)]
     known = all(not column.is_literal and column.name.lower() == TIME for column in columns)
@@ -153,7 +154,7 @@ class SarosCompiler(compiler.SQLCompiler):
     def _compose_select_body(
         self, text: Any, select: Any, compile_state: Any, inner_columns: Any, *args: Any, **kwargs: Any
     ) -> str:
-        """Add `*` if only `time` is selected: a row exists if any series has a point, so all must be in the query."""
+        """Add `*` if only `time` is selected. The query must read all series: a point of any series makes a row."""
         base: Any = super()
         if select.get_final_froms() and all(_is_of_time(column) for column in select._all_selected_columns):
             inner_columns = [*inner_columns, "*"]
@@ -165,7 +166,7 @@ class SarosCompiler(compiler.SQLCompiler):
     ) -> str:
         """Write a column with a unique label. The label may differ from the column's key in the result."""
         if name is None and not isinstance(column, Label | ColumnClause | TextClause):
-            name = _truncated_label(fallback_label_name)  # without a label, -n would match the result's column n
+            name = _truncated_label(fallback_label_name)  # without a label, -n would match column n of the result
         base: Any = super()
         text = str(
             base._label_select_column(
@@ -182,7 +183,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return f"{text.removesuffix(f' AS {self.preparer.quote(key)}')} AS {self.preparer.quote(label)}"
 
     def _label(self, select: Any, key: str, *, of_series: bool) -> str:
-        """Return the key. If it is another column's label or another series' name, append a number."""
+        """Return the key, with a number appended if the key is another column's label or another series' name."""
         if self._series is None:
             self._series = _series_of(select)
         taken = self._taken if of_series else self._taken | self._series
@@ -256,14 +257,14 @@ class SarosCompiler(compiler.SQLCompiler):
     visit_not_regexp_match_op_binary = _regular("NOT REGEXP")
 
     def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """Write IS NULL. Write IS TRUE and IS FALSE with `=`, since this selects the same rows in WHERE."""
+        """Write IS NULL. Write IS TRUE and IS FALSE with `=`, which selects the same rows in WHERE."""
         comparison = "IS" if isinstance(binary.right, Null) else "="
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
         """Write a division that works like Python's `/`.
 
-        Saros divides integers to an integer, so cast them to DOUBLE.
+        Saros returns an integer for a division of integers, so they are cast to DOUBLE.
         """
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         whole = all(issubclass(side.type._type_affinity or object, Integer) for side in (binary.left, binary.right))

@@ -4,10 +4,10 @@
     saros://?host=host1:6667&host=host2:6667                  several nodes
     saros+embedded:///folder   saros+embedded:////abs/folder?durability=os     in this process
 
-Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise.
-Columns of a SELECT are matched by position. A result always begins with the column `Time`, which is removed from the
-result. If a series does not exist, its column is missing in the result. This raises an error. Results of text() are
-returned unchanged.
+Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise
+NotSupportedError. Columns of a SELECT are matched by position. The column `Time`, with which a result begins, is
+removed. If a selected series does not exist, the result has no column for it, and ProgrammingError is raised. Results
+of text() are returned unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros.api.embedded import MEMORY
 #: Maps each option of an address that is an argument of `saros.connect` to its conversion from text.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
 _TARGET = ("consistency", "tls", "partial_results")
-#: The codes of errors after which the session has ended or its node cannot be reached.
+#: The codes of errors which mean that the session has ended, or that its node cannot be reached.
 _DISCONNECTED = frozenset({2014, 2016})
 _SEMANTIC_ERROR = 701
 #: The maximum number of result columns that a message lists.

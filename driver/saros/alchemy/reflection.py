@@ -30,7 +30,7 @@ class Reflection:
     """The part of the dialect that reads the schema of the database."""
 
     def get_schema_names(self, connection: Connection, **_: Any) -> list[str]:
-        """Return the databases."""
+        """Return the names of the databases."""
         return [str(row[0]) for row in connection.exec_driver_sql("SHOW DATABASES")]
 
     def get_table_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
@@ -45,8 +45,8 @@ class Reflection:
     ) -> list[ReflectedColumn]:
         """Return `time`, then the series with their type, encoding, compression, tags and attributes.
 
-        A series named time is omitted, as a table can have only one column with this name. Raises NoSuchTableError if
-        the device has no series.
+        A series named time is omitted, because a table can have only one column with this name. Raises NoSuchTableError
+        if the device has no series.
         """
         rows = self._series(connection, table_name, schema)
         if not rows:
@@ -80,7 +80,7 @@ class Reflection:
         return list(connection.exec_driver_sql(f"SHOW TIMESERIES {path}.*"))
 
     def get_pk_constraint(self, _: Any, __: str, schema: str | None = None, **___: Any) -> Any:  # noqa: ARG002
-        """Return `time`."""
+        """Return `time` as the primary key."""
         return {"constrained_columns": ["time"], "name": None}
 
     def get_view_names(self, *_: Any, **__: Any) -> list[str]:
@@ -88,7 +88,7 @@ class Reflection:
         return []
 
     def get_foreign_keys(self, *_: Any, **__: Any) -> list[Any]:
-        """Return an empty list: the tree model has none."""
+        """Return an empty list: the tree model has no foreign keys, indexes or constraints."""
         return []
 
     get_indexes = get_unique_constraints = get_check_constraints = get_foreign_keys

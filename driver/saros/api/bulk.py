@@ -4,10 +4,11 @@
          └ waits while POINTS_MAX points are held                └ on failure: BulkFailure, which holds the rows
 
 Every added row is either acknowledged or part of a failure that `flush`, `close` or a later `add` raises. No row is
-lost silently. A failed batch is not sent again automatically. After 2018 OUTCOME_UNKNOWN, its rows may have been
-written.
+lost silently. A failed batch is not sent again automatically. After the error 2018 OUTCOME_UNKNOWN, the rows of the
+batch may have been written.
 
-Threads may share a writer. The `progress` callback runs on the threads that add and flush, not on those that send.
+Threads may share a writer. The `progress` callback runs on the threads that call `add`, `add_row`, `flush` and `close`,
+not on the threads that send batches.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class BulkProgress(msgspec.Struct, frozen=True):
 class BulkFailure(msgspec.Struct, frozen=True):
     """Rows of one device that were not acknowledged, and the error that their write raised.
 
-    `times`, `columns` and `aligned` have the form that `Connection.insert` takes, to send the rows again.
+    To send the rows again, pass `device`, `times`, `columns` and `aligned` to `Connection.insert`.
     """
 
     device: str
@@ -361,7 +362,10 @@ class BulkWriter:
                 self._changed.notify_all()
 
     def _next(self) -> list[Batch]:
-        """Wait for the next batches to send: one full batch or several small ones; none once the writer is closed."""
+        """Wait for the next batches to send, and return them.
+
+        The result has one full batch or several small batches, or is empty once the writer is closed.
+        """
         batches: list[Batch] = []
         rows = 0
         with self._changed:
@@ -430,7 +434,7 @@ class _Insert(msgspec.Struct, frozen=True):
 
 
 def _part_of(times: object, columns: Mapping[str, object], aligned: bool | None) -> _Arrays | _Columns:
-    """Return a copy of columns. Raises as `batch_of`."""
+    """Return a copy of columns. Raises as `batch_of` does."""
     arrays = plain_arrays(times, columns)
     if arrays is not None:
         return _Arrays(tuple(columns), tuple([array.copy() for array in arrays]), aligned)

@@ -4,8 +4,8 @@
 
 A device is due when `batch_rows` of its rows are waiting. During a flush, and while the queue has `POINTS_MAX` points,
 every device is due, and the device that has waited longest comes first. While a batch of a device is being sent, no
-other batch of this device is sent. So its rows arrive in order, which matters because the later of two rows with the
-same time wins.
+other batch of this device is sent. Therefore, the rows of a device arrive in order: the later of two rows with the same
+time wins.
 
 Pure and not thread-safe: `bulk.py` has the lock and the threads.
 """
@@ -59,7 +59,7 @@ class BulkQueue:
 
     @property
     def is_full(self) -> bool:
-        """True while the limit on points is reached. Callers then wait before they put more."""
+        """True while the limit on points is reached. Callers then wait before they add rows."""
         return self._points >= POINTS_MAX
 
     @property
@@ -73,7 +73,7 @@ class BulkQueue:
         return bool(self._due or self._flushes or self.is_full)
 
     def begin_flush(self) -> None:
-        """Make every device due until each call of this method was followed by a call of `end_flush`."""
+        """Make every device due until `end_flush` has been called as often as this method."""
         self._flushes += 1
 
     def end_flush(self) -> None:

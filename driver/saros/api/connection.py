@@ -1,12 +1,12 @@
 """Connections: `connect` opens a database, and a `Connection` is one session on it.
 
-Connections of one process to the same folder share one node, which closes with the last of them. The effect of a
-statement is durable when the call returns. The folder's option `durability` sets the degree of durability. There are no
-transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
+Connections of one process to the same folder share one node, which closes with the last of these connections. The
+effect of a statement is durable when the call returns. The folder's option `durability` sets the degree of durability.
+There are no transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
-Threads may share a connection. A cursor is for one thread at a time. `Cursor.cancel` may be called from any thread.
-After a fork, the child process must open new connections: the parent's connections raise InterfaceError in the child
-(`fork_guard.py`).
+Threads may share a connection. Only one thread may use a cursor at a time, except that any thread may call
+`Cursor.cancel`. After a fork, the child process must open new connections: the parent's connections raise
+InterfaceError in the child (`fork_guard.py`).
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def connect(
     user, password, consistency, tls_ca, partial_results   only with saros://; override the same options in `target`
                 consistency: "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: the file with
                 the certificate of the authority that signed the nodes' certificates (default: no TLS);
-                partial_results: reads skip data of groups of nodes that are not available, and list it in
-                `Cursor.missing` (default: such reads raise)
+                partial_results: if groups of nodes are not available, reads skip their data, and list the skipped data
+                in `Cursor.missing` (default: such reads raise OperationalError)
     failover_s  seconds for which a call tries to reach a node that can answer, before it raises OperationalError
     timestamps  "datetime": rows have aware `datetime` objects in the session's time zone;
                 "epoch": integers in the database's time precision
@@ -90,8 +90,8 @@ def connect(
     timeout     seconds that a statement may take (default: the option `query_timeout_ms`)
     options     configuration of the folder, such as {"durability": "os"}, if no other connection of this process has
                 it open; docs/configuration.md lists the keys
-    read_only   open a snapshot of the folder, which another process may have open. It contains everything written
-                before; connect again to see later writes. Nothing is written to the folder
+    read_only   open a snapshot of the folder, which another process may have open. The snapshot contains everything
+                that was written before; connect again to see later writes. Nothing is written to the folder
 
     Raises InterfaceError (wrong target or argument), ProgrammingError (wrong option), OperationalError (folder in use,
     folder of a newer version, no node answers).
@@ -221,11 +221,11 @@ class Connection:
             point = connection.hold()
             connection.execute("select count(*) from root.plant.**", at=point)
 
-        Other connections and processes may use it, too. Later writes and deletions are not visible in it, but series
-        that are dropped later are missing. The node keeps the snapshot until nothing has read it for `lease_s` seconds,
-        or until `let_go`.
+        Other connections and processes can use the read point, too. Later writes and deletions are not visible in the
+        snapshot, but series that are dropped later are missing in it. The node keeps the snapshot until `let_go` is
+        called, or until nothing has read the snapshot for `lease_s` seconds.
 
-        name  a name for the snapshot: the first call with a name takes it, later calls return the same snapshot
+        name  a name for the snapshot: the first call with a name takes the snapshot, and later calls return it
         like  a read point; the new snapshot is taken at the same node
 
         Raises OperationalError (2032: the node of `like` was restarted), ProgrammingError (2003: wrong argument).
@@ -268,7 +268,8 @@ class Connection:
         Of two rows with the same time, the later one wins.
 
         Rows of several devices are written in as few calls as possible, which costs much less than one call for each
-        device. If the rows of some devices are refused, all others are written, and BulkError lists the refused rows.
+        device. If the rows of some devices are refused, the rows of all other devices are written, and BulkError lists
+        the refused rows.
 
         Raises DataError (type, time), ProgrammingError (lengths, path, alignment of a device), IntegrityError (the path
         is a series), InterfaceError (not a frame), BulkError (refused rows of several devices), OperationalError (not
@@ -306,8 +307,8 @@ class Connection:
                    `line_protocol_device`)
         time_ns    the time of lines that contain no time, in nanoseconds since 1970 (default: now)
 
-        If some lines are wrong, or have values of the wrong type, all others are written, and the error lists the
-        wrong lines by number. Writing the same lines again has no effect if they have times, or `time_ns` is given.
+        If some lines are wrong, or have values of the wrong type, all other lines are written, and the error lists the
+        wrong lines by number. Writing lines again has no effect if the lines have times, or if `time_ns` is given.
 
         Raises DataError (2044: wrong lines; 507: values of another type), ProgrammingError (precision, template, too
         many bytes), OperationalError (points cannot be written now).
@@ -328,7 +329,7 @@ class Connection:
             with connection.bulk_writer() as writer:
                 writer.add_row("root.plant.pump1", time, {"temperature": 20.5})
 
-        When the `with` block ends, all rows have been written, or BulkError lists those that have not.
+        When the `with` block ends, all rows have been written, or BulkError lists the rows that were not written.
 
         batch_rows     rows of a device that are sent together
         max_in_flight  batches that are sent at the same time

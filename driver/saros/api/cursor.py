@@ -40,8 +40,8 @@ __all__ = ["Cursor", "Description", "Row"]
 class Cursor(CursorState["Outcome"]):
     """A cursor: executes statements, and fetches their results.
 
-    Made by `Connection.cursor`. Iterating over it yields the remaining rows. Only one thread may use it at a time;
-    `cancel` may be called from any thread.
+    Made by `Connection.cursor`. Iterating over a cursor yields the remaining rows. Only one thread may use a cursor at
+    a time, except that any thread may call `cancel`.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Cursor(CursorState["Outcome"]):
     def cancel(self) -> None:
         """Cancel the running query. May be called from any thread.
 
-        A fetch that waits raises OperationalError. If `execute` is still running, the query is cancelled when it
+        A fetch that waits raises OperationalError. If `execute` is still running, the query is cancelled when `execute`
         returns.
         """
         self._cancelled = True

@@ -41,18 +41,18 @@ class CursorState(Generic[_O]):
         self._outcome: _O | None = None
         #: The number of points that `executemany` has written for all rows but the last one.
         self._count_before = 0
-        #: The batch whose rows are being fetched, and the rows of it that remain.
+        #: The batch whose rows are being fetched, and its remaining rows.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
-        #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`. So at least
-        #: one of the two methods notices the other.
+        #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`. Therefore, if
+        #: both methods run at once, at least one of them notices the other.
         self._cancelled = False
 
     @property
     def description(self) -> list[Description] | None:
         """One tuple for each column of the result, or None if the last statement returned no rows.
 
-        A tuple has the name, the type name such as "DOUBLE", four times None, and whether the column can have nulls.
+        A tuple has the name, the type name such as "DOUBLE", four times None, and True if the column can have nulls.
         """
         outcome = self._outcome
         if outcome is None or outcome.names is None:
@@ -78,8 +78,8 @@ class CursorState(Generic[_O]):
     def stale(self) -> bool:
         """True if the rows may be stale. The value is final once all rows were fetched.
 
-        With consistency "mid": the leaders did not answer in time. With "mid" and "weak": the rows are older than
-        results that this connection has returned before.
+        There are two reasons. With consistency "mid", the leaders did not answer in time. With "mid" or "weak", the
+        rows are older than results that this connection has returned before.
         """
         return False if self._outcome is None else self._outcome.stale
 
@@ -135,7 +135,7 @@ class CursorState(Generic[_O]):
         return rows
 
     def _rest_of_batch(self) -> pa.RecordBatch | None:
-        """Return the remaining rows of the batch that was being fetched by rows, or None. Ends its fetching by rows."""
+        """Return the remaining rows of the batch in `_begun` as a batch, or None. Afterwards, `_begun` is None."""
         if self._begun is None:
             return None
         (batch, rows), self._begun = self._begun, None

@@ -23,7 +23,7 @@ MEMORY = ":memory:"
 def open_embedded(
     target: str, *, time_zone: str | None, options: Mapping[str, object] | None, read_only: bool = False
 ) -> Session:
-    """Return a session on the database in a folder, or on a temporary one. Raises as `connect` does."""
+    """Return a session on the database in a folder, or on a temporary database. Raises as `connect` does."""
     with translated_errors():
         if target == MEMORY:
             return _open_temporary(time_zone, options or {})
@@ -63,8 +63,8 @@ def _open_session(
 ) -> Session:
     """Open a session.
 
-    The first call loads the engine, which creates many long-lived objects and little garbage, so garbage is collected
-    less often meanwhile.
+    The first call loads the engine. Loading creates many long-lived objects and little garbage, so garbage is collected
+    less often during that time.
     """
     from saros_storage.base.gc_control import reduced_gc
 

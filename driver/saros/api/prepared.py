@@ -1,8 +1,8 @@
 """Prepared statements: a text, and the cursor that executes it with different parameters.
 
-The node keeps no handle of the statement that could get lost. It recognizes the text and reuses its plan, no matter
-which client sends it (`execute` with the same text has the same effect), until the schema changes. Parameters are sent
-with their types.
+The node keeps no handle of the statement, so that no handle can get lost. The node recognizes the text, no matter which
+client sends it, and reuses the plan of the statement until the schema changes. `Cursor.execute` with the same text has
+the same effect. Parameters are sent with their types.
 """
 
 from __future__ import annotations

@@ -59,11 +59,11 @@ class Outcome(Described, Protocol):
     """The outcome of a statement: rows if `names` is not None, otherwise a count of changes."""
 
     def next_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch that is not empty; None at the end."""
+        """Return the next batch that is not empty, or None at the end."""
         ...
 
     def close(self) -> None:
-        """Release the remaining rows, and cancel the query if it is still running. For any thread. Idempotent."""
+        """Release the remaining rows, and cancel the query if it still runs. Idempotent. Any thread may call this."""
         ...
 
 
@@ -71,11 +71,11 @@ class AsyncOutcome(Described, Protocol):
     """An `Outcome` whose methods tasks await."""
 
     async def fetch_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch that is not empty; None at the end."""
+        """Return the next batch that is not empty, or None at the end."""
         ...
 
     async def cancel(self) -> None:
-        """Release the remaining rows, as `Outcome.close` does. For any task. Idempotent."""
+        """Release the remaining rows, as `Outcome.close` does. Idempotent. Any task may call this."""
         ...
 
 
@@ -89,9 +89,10 @@ class Session(Protocol):
         ...
 
     def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
-        """Take a snapshot under a name, or return the one that exists.
+        """Take a snapshot under a name, or return the existing snapshot with this name.
 
-        If `like` is a read point, the new snapshot is taken at its node, which must not have been restarted since.
+        If `like` is a read point, the new snapshot is taken at the node of `like`. The node must not have been
+        restarted since it took `like`.
         """
         ...
 
@@ -108,7 +109,7 @@ class Session(Protocol):
         ...
 
     def write_lines(self, write: LineWrite) -> LinesWritten:
-        """Write lines of InfluxDB's line protocol, except those that are wrong."""
+        """Write lines of InfluxDB's line protocol. Wrong lines are left out."""
         ...
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from saros.errors import database_error
 from saros_storage.base.arrow import numbers_from_arrow
 
-#: The number of microseconds in a tick of each unit. Nanoseconds are divided to microseconds first.
+#: The number of microseconds in a tick of each unit. Nanoseconds are first rounded down to microseconds.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes a UTC time whose tzinfo is the target zone
 
@@ -36,7 +36,7 @@ def _python_values(column: pa.Array, *, epoch: bool) -> list[Any]:
 
 
 def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetime | None]:
-    """Return ticks as aware datetimes. Arrow can convert them, too, but loads pandas to do so, which takes a second."""
+    """Return ticks as aware datetimes. Arrow could convert them, but it would load pandas, which takes a second."""
     if unit == "ns":
         ticks = [None if tick is None else tick // 1_000 for tick in ticks]
     step, begin, aware = _MICROSECONDS[unit], _EPOCH.replace(tzinfo=zone), zone.fromutc
@@ -49,7 +49,7 @@ def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetim
 
 
 def numpy_columns(table: pa.Table) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the columns of a table as arrays, as `Cursor.fetch_numpy` does. Of two equal names, the last one wins."""
+    """Return the columns of a table as arrays, as `Cursor.fetch_numpy` does. Of equal names, keep the last column."""
     return {name: _numpy_values(table.column(i)) for i, name in enumerate(table.column_names)}
 
 

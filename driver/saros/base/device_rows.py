@@ -16,7 +16,7 @@ from saros_wire import protocol
 from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows
 
-#: Limit on the devices of one call, so that the call, for which other writes wait, takes well under a second.
+#: Limit on the devices of one call. Other writes wait for the call, which takes well under a second with this limit.
 DEVICES_MAX = 1_000
 
 

@@ -1,8 +1,9 @@
 """A guard against the use of a connection in a forked process, which inherits a copy of its parent's connections.
 
-The copy would give its writes the same numbers as the parent, and a node acknowledges a number that it has already seen
-without writing again. Moreover, threads and sockets stay with the parent. For the same reason, connections cannot be
-pickled, as multiprocessing would do to pass them to a process that it does not fork.
+The copy would give its writes the same sequence numbers as the parent's connection. If a node has already seen a
+number, it acknowledges the write without executing it. Moreover, threads and sockets stay with the parent. For the same
+reasons, connections cannot be pickled: multiprocessing would pickle them to pass them to a process that it does not
+fork.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ForkGuard:
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Raise InterfaceError in any process but this one."""
+        """Raise InterfaceError in any process other than the one that created the guard."""
         if not self.is_own_process:
             raise InterfaceError(
                 f"the connection belongs to process {self._process}, which forked: open another one in this process",
@@ -36,5 +37,5 @@ class ForkGuard:
 
 
 def refuse_pickling(_: object) -> NoReturn:
-    """Raise InterfaceError, as `__reduce__` of objects that only work in the process that opened their connection."""
+    """Raise InterfaceError. For use as `__reduce__` of objects that work only in the process that created them."""
     raise InterfaceError("a connection cannot be sent to another process: open another one in that process", 2014)

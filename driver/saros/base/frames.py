@@ -56,7 +56,7 @@ def times_and_columns(device: object, times: object, columns: object | None) -> 
     """Return the times and the named columns to write. If `columns` is None, `times` is a frame with both.
 
     Raises InterfaceError for other objects, for names that are not strings, and for columns of a frame that cannot be
-    series: those with equal names, named time, or with a full path as name.
+    series: columns with equal names, a column named time, or a column with a full path as its name.
     """
     if columns is None:
         return _split(device, times)
@@ -116,7 +116,7 @@ def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
 
 
 def _check_whole(frame: Any) -> None:
-    """Raise InterfaceError 509 if a column's name has a zero byte, where Arrow's C interface would end it."""
+    """Raise InterfaceError 509 if a column's name has a zero byte, where Arrow's C interface would cut the name off."""
     names = getattr(getattr(frame, "schema", None), "names", None)
     for name in names if isinstance(names, list) else getattr(frame, "columns", ()):
         if isinstance(name, str) and "\0" in name:

@@ -26,9 +26,10 @@ def html_table(
     epoch: bool,
     failed: Exception | None,
 ) -> str:
-    """Return a table of the first rows. If the result has more than `ROWS_MAX` rows, the batches must, too.
+    """Return a table of the first rows.
 
-    `failed` is the error that ended the result after these batches.
+    batches  the first batches of the result, with more than `ROWS_MAX` rows if the result has more than `ROWS_MAX` rows
+    failed   the error that ended the result after these batches
     """
     batches = list(batches)
     rows = list(islice((row for batch in batches for row in _rows(batch, epoch=epoch)), ROWS_MAX))

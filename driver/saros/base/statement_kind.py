@@ -5,10 +5,11 @@
     SETTING     SET TIME ZONE, SET ALLOW PARTIAL RESULTS:    yes, and again whenever the session is reopened
                 state of the session
     INSERT      INSERT: rows                                 only with a sequence number that the node remembers
-    JOB         SELECT INTO, LOAD: long-running writes       likewise
-    WRITE       all others                                   likewise
+    JOB         SELECT INTO, LOAD: long-running writes       as INSERT
+    WRITE       all other statements                         as INSERT
 
-The first words of the statement decide. Mistaking a statement for a write is safe: it is only retried less often.
+The first words of the statement decide. Mistaking another statement for a write is safe: the statement is only retried
+less often.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def suggested_target(text: str) -> str | None:
 
 
 def without_password(text: str) -> str:
-    """Return a target with its password masked, to show it. Folders are returned unchanged."""
+    """Return a target with its password masked, for display. Folders are returned unchanged."""
     return re.sub(r"^(saros://[^:@]*):.*@", r"\1:***@", text, flags=re.DOTALL)
 
 

@@ -25,7 +25,7 @@ class TemporaryFolder:
 
     @classmethod
     def create(cls) -> TemporaryFolder:
-        """Remove abandoned folders, then create one.
+        """Remove abandoned folders, then create and lock a new folder.
 
         Raises OSError, and UserMistake on platforms without support for embedded databases.
         """
@@ -36,7 +36,7 @@ class TemporaryFolder:
             fd = _locked(path)
             if fd is not None:
                 return cls(path, fd)
-            # Before the folder was locked, another process took it for abandoned. Create another folder.
+            # Before this process locked the folder, another process considered it abandoned. Create another folder.
 
     def remove(self) -> None:
         """Remove the folder. Idempotent."""

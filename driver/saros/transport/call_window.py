@@ -8,18 +8,20 @@ import msgspec
 
 from saros.base.statement_kind import Kind
 
-#: If a cluster node has not answered an insert after this time, it may hang, and the insert is sent to another node,
-#: which is safe in a cluster.
+#: If a cluster node has not answered an insert after this time, the node may hang, and the insert is sent to another
+#: node, which is safe in a cluster.
 _HANGS_SECONDS = 5.0
 #: Limit on the time for which a node waits for other nodes during an insert, so that the node answers before the driver
-#: assumes that it hangs. An election usually takes at most two seconds. If it takes longer, the insert is sent again.
+#: assumes that the node hangs. An election usually takes at most two seconds. If an election takes longer, the insert
+#: is sent again.
 _WAIT_SECONDS = 3.0
 #: Time allowed for an answer in addition to the node's wait for other nodes.
 ANSWER_SECONDS = 1.0
-#: The first node may always wait this long, even with a shorter fail-over time: it may have to ask all members of a
-#: group.
+#: The first node of a call may always wait this long, even if the fail-over time is shorter, because the node may have
+#: to ask all members of a group.
 _FIRST_MIN_SECONDS = 1.0
-#: The same limit for a statement that changes the schema, which takes several steps, if the fail-over time is 0.
+#: The limit that replaces `_FIRST_MIN_SECONDS` for a statement of the kind WRITE if the fail-over time is 0. A change
+#: of the schema takes several steps.
 _ONLY_SECONDS = 5.0
 
 
@@ -28,10 +30,10 @@ class Attempt(msgspec.Struct, frozen=True):
 
     #: The time for which the node may wait for other nodes.
     wait_s: float | None = None
-    #: The time after which the driver gives up a cluster node, whose place another node can take.
+    #: The time after which the driver gives up a node of a cluster, where another node can take over the call.
     shared_s: float | None = None
-    #: The times after which the driver gives up a node that no other node can replace, for an insert of columns and for
-    #: a statement.
+    #: The times after which the driver gives up a node that no other node can replace: `columns_s` for an insert of
+    #: columns, `statement_s` for a statement.
     columns_s: float | None = None
     statement_s: float | None = None
 
@@ -43,9 +45,9 @@ class CallWindow:
     """The time limit of a call, and its division among attempts.
 
     INSERT      the fail-over time, beginning now; the first attempt is always made. A cluster node that does not
-                answer in time is abandoned for another one
-    WRITE       likewise, but a node is abandoned only at the caller's timeout
-    READ        likewise, but if the first attempt fails after the fail-over time, because the node was working or
+                answer in time is abandoned for another node
+    WRITE       as INSERT, but a node is abandoned only at the caller's timeout
+    READ        as WRITE, but if the first attempt fails after the fail-over time, because the node was working or
                 silent, the fail-over time begins at that failure
     others      only the caller's timeout counts
     """
@@ -71,11 +73,11 @@ class CallWindow:
 
     @property
     def grace_s(self) -> float | None:
-        """How long after the deadline a node that waits for other nodes may answer a read, or None for writes."""
+        """The time after the deadline in which a node that waits for others may answer a read. None for other calls."""
         return self._first_s + ANSWER_SECONDS if self._kind is Kind.READ else None
 
     def begin(self, deadline: float | None) -> Attempt:
-        """Begin an attempt at a call that is given up at `deadline`. Return the limits of the attempt."""
+        """Begin an attempt at a call. Return the limits of the attempt. The retry policy gives up at `deadline`."""
         now = time.monotonic()
         first, self.tried = not self.tried, True
         if self.deadline is None or deadline is None:

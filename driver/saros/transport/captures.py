@@ -2,7 +2,7 @@
 
     CREATE_CHECKPOINT     -> the list of files
     READ_CHECKPOINT       -> a file, by its number; after a lost connection, from the offset that was reached
-    RELEASE_CHECKPOINTS   -> the server deletes the checkpoint; without this call it does so after ten minutes
+    RELEASE_CHECKPOINTS   -> the server deletes the checkpoint; without this call, it is deleted after ten minutes
 
 For one thread. All calls go to the first address of the target that answers.
 """
@@ -20,7 +20,8 @@ from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_checkp
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
-#: The time limits of calls. A checkpoint flushes all data first, which may take long. The other calls answer at once.
+#: The time limits of calls. Creating a checkpoint first flushes all data, which may take long. The other calls are
+#: answered at once.
 _CREATE_SECONDS = 600.0
 _READ_SECONDS = 60.0
 _RELEASE_SECONDS = 5.0

@@ -4,9 +4,9 @@
             -> REPLY with MORE, ITEM ..., END     Reply, and a stream of further items
             -> ERROR                              CallFailed (ANSWERED)
 
-If a node sends nothing for `KEEPALIVE_MS` while a call waits, it is sent a PING. `KEEPALIVE_TIMEOUT_MS` later, the
-connection counts as lost. Both kinds of connections (`node_connection`, `saros.aio.node_connection`) follow these
-rules. Pure: the caller passes `now` (seconds).
+If a node sends nothing for `KEEPALIVE_MS` while a call waits, the client sends a PING. If the node then sends nothing
+for `KEEPALIVE_TIMEOUT_MS`, the connection counts as lost. Both kinds of connections (`node_connection`,
+`saros.aio.node_connection`) follow these rules. Pure: the caller passes `now` (seconds).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_wire.frames import Call, Header, Kind
 from saros_wire.generated import client_pb2
 
 Buffer = bytes | bytearray | memoryview
-#: A silent node is sent a PING after the first duration, and is given up after the second.
+#: A silent node gets a PING after `KEEPALIVE_S`, and is given up after `SILENT_S`. Both begin with the silence.
 KEEPALIVE_S = protocol.KEEPALIVE_MS / 1e3
 SILENT_S = KEEPALIVE_S + protocol.KEEPALIVE_TIMEOUT_MS / 1e3
 #: If a cancelled call has not ended after this time, its connection is closed.
@@ -36,7 +36,7 @@ _TLS_ALERT = b"\x15\x03"
 
 
 class Fate(Enum):
-    """The way in which a call failed, which decides whether it may be repeated."""
+    """The way in which a call failed. It decides whether the call may be repeated."""
 
     ANSWERED = "the node answered with an error"
     NOT_SENT = "the node has not received the whole request, and does not execute it"
@@ -186,7 +186,7 @@ class Silence:
 
 
 class Credits:
-    """The flow control of a stream: the bytes of received items for which the node got no new credit yet."""
+    """The flow control of a stream: the number of received bytes for which the node has not yet got new credit."""
 
     __slots__ = ("_taken",)
 

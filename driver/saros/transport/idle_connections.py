@@ -1,12 +1,15 @@
-"""The idle connections to a node. Pure: the caller passes `now` (seconds), and holds a lock if threads share them."""
+"""The idle connections to a node.
+
+Pure: the caller passes `now` (seconds), and holds a lock if threads share the connections.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-#: Connections are closed after this idle time. If there are more idle connections than this number, the longest idle
-#: ones are closed.
+#: Connections are closed after being idle for `IDLE_S`. If more than `IDLE_MAX` connections are idle, those that have
+#: been idle for the longest time are closed.
 IDLE_S, IDLE_MAX = 60.0, 64
 
 
@@ -23,7 +26,7 @@ class IdleConnections(Generic[_C]):
     """A stack of idle connections: the connection that was given back last is taken first."""
 
     def __init__(self) -> None:
-        #: Connections with the times at which they were given back, the longest idle first.
+        #: Connections with the times at which they were given back, in the order of these times.
         self._idle: deque[tuple[_C, float]] = deque()
         self._closed = False
 
@@ -31,7 +34,7 @@ class IdleConnections(Generic[_C]):
         return len(self._idle)
 
     def take(self) -> tuple[_C | None, list[_C]]:
-        """Return a usable connection or None, and the unusable connections that were found. The caller closes these."""
+        """Return a usable connection or None, and the unusable connections that were found, for the caller to close."""
         overdue: list[_C] = []
         while self._idle:
             found, _ = self._idle.pop()

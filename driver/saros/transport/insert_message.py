@@ -4,7 +4,7 @@
                           `-- plain NumPy that fits into one message --> Plain ----------^
 
 Arrow arrays and plain NumPy arrays are not copied. For plain columns, the encoded bytes before the values depend only
-on the number of rows and the types. They are cached, so encoding a batch creates no Arrow arrays.
+on the number of rows and the types. These bytes are cached, so that encoding a batch creates no Arrow arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PlainArray = np.ndarray[Any, Any]
 
 
 class Plain(msgspec.Struct, frozen=True):
-    """The encoded buffers of times and columns in plain NumPy arrays. They follow the schema in a message."""
+    """The encoded buffers of times and columns in plain NumPy arrays. In a message, they follow the schema."""
 
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
@@ -130,7 +130,8 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
     """Return the first and the last time of a part in the database's time precision (ms, us or ns).
 
-    The result is None if only the node can interpret the times: they have no time zone, or a higher precision.
+    The result is None if only the node can interpret the times, for example because they have no time zone, or a higher
+    precision than the database.
     """
     if isinstance(part, Plain):
         times = np.frombuffer(part.buffers[1], _TIME_TYPE)

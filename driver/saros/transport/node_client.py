@@ -1,7 +1,7 @@
 """Sessions pinned to one node, for calls that depend on the node's state: checkpoints, uploads, rounds of sync.
 
-Concurrent requests use separate connections, so that no request waits for another. Each session may be used by one
-thread only.
+Concurrent requests use separate connections, so that no request waits for another one. Only one thread may use a
+session.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Connections to a node, and pools of idle connections.
 
     take -> call, which waits on the caller's thread -> complete answer: give back
-                                                     -> more rows follow: a `ResultStream` holds it until their end
+                                                     -> more rows follow: a `ResultStream` holds the connection until
+                                                        the last row
                                                      -> otherwise, or at Ctrl-C: close, and the node ends the call
 
 A process has one pool for each pair of address and authority. Sessions lease the pool, and the last session to release
-it closes it. Before a connection is used again, it is checked. If it is readable, the node has closed it. A forked
-process begins without pools.
+the pool closes it. Before a connection is used again, it is checked: if its socket is readable, the node has closed the
+connection. A forked process begins without pools.
 
 A connection is used for one call at a time, by one thread at a time, except that any thread may cancel the call. Pools
 are thread-safe.
@@ -65,12 +66,13 @@ class NodeConnection:
         """Connect. Raises CallFailed (NOT_SENT)."""
         self._socket: Socket | None = None  # for `__del__`, which runs even if the next line raises
         self._socket = open_socket(endpoint_of(address), tls, timeout_s)
-        #: Bytes received and not yet taken: `_buffer[_start:_end]`.
+        #: The receive buffer. `_buffer[_start:_end]` are the received bytes that were not yet taken.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
         #: Number of the last request, or 0 if neither the preface nor a request was sent.
         self._request = 0
-        #: Held while a frame is sent. Reentrant: a signal handler that cancels may interrupt the thread that holds it.
+        #: Held while a frame is sent. Reentrant, because a signal handler that cancels the call may interrupt the
+        #: thread that holds the lock.
         self._sending = threading.RLock()
         #: The deadline of the call, or None for no limit.
         self._deadline: float | None = None
@@ -115,7 +117,7 @@ class NodeConnection:
     def receive(self, request: int) -> tuple[Header, bytes, Buffer]:
         """Wait for the next frame of the answer to a request.
 
-        Raises CallFailed. If this raises an error whose fate is not ANSWERED, the connection cannot be used afterwards.
+        Raises CallFailed. After any fate other than ANSWERED, the connection cannot be used again.
         """
         self._set_timeout(KEEPALIVE_S if self._deadline is None else min(KEEPALIVE_S, self._left_s()))
         while True:
@@ -127,7 +129,7 @@ class NodeConnection:
                 return header, bytes(head), body
 
     def set_limit(self, timeout_s: float | None) -> None:
-        """Limit the wait for frames, beginning now. With None, wait as long as the node answers pings."""
+        """Limit the wait for frames to a time from now on. With None, wait as long as the node answers pings."""
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 
     def control(self, frame: bytes) -> None:
@@ -223,7 +225,7 @@ class NodeConnection:
             opened.close()
 
     def __del__(self) -> None:
-        self.close()  # a result was dropped without closing it, or Ctrl-C interrupted a call
+        self.close()  # a result was dropped before it was closed, or Ctrl-C interrupted a call
 
 
 class ResultStream:
@@ -365,7 +367,7 @@ class ConnectionPool:
             return
         connection.close()
         if fate in (Fate.LOST, Fate.NOT_SENT):
-            self.clear()  # the node has stopped or is unreachable, so its other connections are broken, too
+            self.clear()  # the node has stopped or is unreachable, so the other connections to it are broken, too
 
     def _take(self, timeout_s: float | None) -> NodeConnection:
         with self._lock:

@@ -1,6 +1,6 @@
 """Remote sessions for threads: the driver's `Session` on blocking connections.
 
-`remote_calls` has the rules of calls. This module does the waiting. Threads may share a session.
+`remote_calls` has the rules of calls. This module waits for answers. Threads may share a session.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class BlockingNetwork:
         return BlockingEvent()
 
     def close(self) -> None:
-        """Release the pools, which closes idle connections unless other sessions of the process use the pools."""
+        """Release the pools. A pool that no other session of the process uses then closes its idle connections."""
         with self._lock:
             self._closed = True
             leases, self._leases = list(self._leases.values()), {}

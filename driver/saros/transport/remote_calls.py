@@ -6,18 +6,19 @@
 
 All sessions at nodes are opened with the same client id and the user's settings, so that users see a single session.
 Reads are retried until their first rows have arrived. Reads with consistency mid or weak carry the log positions that
-earlier results have reached: a node returns data that is at least as new, or marks it as stale.
+earlier results have reached. A node returns data that is at least as new as these positions, or marks the data as
+stale.
 
 Columns that are too large for one message are sent in several messages, in order. If a message is refused, the rows of
 the messages before it have been written.
 
 Reads and writes have a time limit, the minimum of the fail-over time and the connection's timeout. Each attempt tells
-the node for how long it may wait for other nodes, and the call ends at most a second after the limit. A read that does
-not wait for other nodes may take as long as it computes. `CallWindow` has the rules.
+the node for how long it may wait for other nodes, and the call ends at most a second after the limit. A read that
+computes without waiting for other nodes may take longer. `CallWindow` has the rules.
 
-A `Network` does the waiting: on blocking sockets (`remote`), or in an event loop (`saros.aio`). On blocking sockets,
-the coroutines of this module never suspend (`run`). Thread-safe: threads may share a session, and no lock is held while
-waiting.
+A `Network` waits for answers, either on blocking sockets (`remote`), or in an event loop (`saros.aio`). On blocking
+sockets, the coroutines of this module never suspend (`run`). Thread-safe: threads may share a session, and no lock is
+held while waiting.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 _OPEN_SECONDS = 10.0
-#: Time limit of closing a session at a node. A node that does not answer expires the session.
+#: Time limit of closing a session at a node. If the node does not answer, the session expires there later.
 _CLOSE_SECONDS = 1.0
 #: Time limit of taking a snapshot, which may wait until other nodes have caught up.
 _HOLD_SECONDS = 30.0
@@ -78,7 +79,7 @@ _KEPT_WORDS = re.compile(r"\s*(select|insert|show|count)\s", re.IGNORECASE)
 #: The pause before the same node is tried again, if no other node can serve the call.
 _SAME_NODE_PAUSE_SECONDS = 0.2
 _WRONG_LOGIN, _TOO_LARGE = 801, 2006
-#: Texts in errors, for connections without and with TLS, and the hint for each.
+#: Texts that occur in errors, each with the hint to append: first for connections without TLS, then for those with TLS.
 _HINTS_WITHOUT_TLS = (
     ("takes TLS only", "add /?tls=ca.pem"),
     ("connection closed", "if the server uses TLS, add /?tls=ca.pem"),
@@ -242,7 +243,7 @@ class _Statement(msgspec.Struct, frozen=True):
     """The parts of a request that depend only on the statement's text."""
 
     kind: Kind
-    #: An ExecuteRequest with only the text.
+    #: The encoded ExecuteRequest with the text and no other field.
     request: bytes
 
 
@@ -259,7 +260,7 @@ def _statement_of(text: str) -> _Statement:
 
 
 class RemoteCalls(Generic[_R]):
-    """A session on a server or cluster, as coroutines on a `Network`. Implements the rules of the module."""
+    """A session on a server or cluster, as coroutines on a `Network`. The module's docstring describes its rules."""
 
     def __init__(
         self,
@@ -277,8 +278,8 @@ class RemoteCalls(Generic[_R]):
         result      class of the results of `execute`
         failover_s  seconds for which calls look for a node that can serve them
         timeout_s   limit of inserts; statements have their own limits
-        client_id   identity for the deduplication of writes: clients with the same id that send the same writes in the
-                    same order have the effect of one (default: a random id)
+        client_id   identity for the deduplication of writes: if several clients with this id send the same writes in
+                    the same order, each write takes effect once (default: a random id)
         """
         self._target = target
         self._network = network
@@ -467,7 +468,7 @@ class RemoteCalls(Generic[_R]):
         return int(reply.points)
 
     async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
-        """See `Session.insert_rows`. Rows that could not be written at the moment are sent again by device."""
+        """See `Session.insert_rows`. Rows that could not be written at the moment are sent again, device by device."""
         reply = await self._insert_rows(rows)
         points, refused = int(reply.points), dict[int, tuple[int, str]]()
         for one in reply.refused:
@@ -666,7 +667,7 @@ _small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
 
 
 class Result:
-    """The outcome of a statement. Until the first rows arrive, another node's answer may replace a failed one."""
+    """The outcome of a statement. Until the first rows arrive, another node's answer may replace a failed answer."""
 
     def __init__(
         self,
@@ -686,7 +687,7 @@ class Result:
         self._missing: Sequence[str] = ()
         self._again = again
         self._closed = False
-        #: True once everything was read, and there is nothing to cancel.
+        #: True once everything was read, so that nothing is left to cancel.
         self._over = False
         head = answer.head
         read = _small_schema if len(head.schema) <= _SMALL_SCHEMA_BYTES else _schema

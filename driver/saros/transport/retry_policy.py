@@ -6,19 +6,20 @@
     the node could not be reached, so nothing was sent                                                 retry
     the node was reached, and no answer arrived                                                        see below
 
-A call without effects may be sent again to any node. A write has a sequence number. If a node may have executed it, it
-may be sent again only to nodes that look up the number in the same memory: the same process of a node, or the same
-cluster. Otherwise its outcome cannot be determined, and the error is 2018 OUTCOME_UNKNOWN. A call after which
-`LOST_MAX` connections broke is not sent again, because it may crash the nodes. An insert is also sent again if a
-cluster has executed only a part of it (2020), or if drops or moves of data interfered (2021, 2026): parts that were
-executed have no second effect.
+A call without effects may be sent again to any node. A write has a sequence number. If a node may have executed the
+write, the write may be sent again only to nodes that look up the number in the same memory: the same process of a node,
+or the same cluster. Otherwise the outcome of the write cannot be determined, and the error is 2018 OUTCOME_UNKNOWN. If
+`LOST_MAX` connections have broken during a call, the call is not sent again, because it may have crashed the nodes. An
+insert is also sent again if a cluster has executed only a part of it (2020), or if drops or moves of data interfered
+(2021, 2026): executing a part again has no further effect.
 
-A read shares its deadline with the nodes, which do not wait for other nodes beyond it. If the first attempt fails
-without an answer after the deadline, or with an answer long after it, the node was silent or working, and not waiting:
-the fail-over time then begins at the failure.
+A read shares its deadline with the nodes, which do not wait for other nodes beyond the deadline. The first attempt may
+fail without an answer after the deadline, or with an answer long after the deadline. The node was then silent or
+working, not waiting for other nodes, and the fail-over time begins at the failure.
 
-If a call has failed at several nodes, its error is the last answer of a node. Without any answer, the error lists the
-addresses, and for how long each has been silent. Once a part of an insert was executed, the error always says so.
+If a call fails at several nodes, it raises the last error that a node answered. If no node answered, the error lists
+the addresses, and for how long each node has been silent. If a part of an insert was executed, the error always says
+so.
 
 Pure: the caller passes `now` (seconds).
 """
@@ -46,10 +47,10 @@ REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
-#: If a node answers with an error within this time before the caller's timeout, no further attempt is made, since it
-#: could only end with the timeout.
+#: If less than this time is left until the caller's timeout when a node answers with an error, no further attempt is
+#: made, because it could only time out.
 _ATTEMPT_SECONDS_MIN = 0.3
-#: Messages do not mention a shorter silence.
+#: The shortest silence of a node that error messages mention.
 _SILENCE_MIN_S = 1.0
 
 
@@ -74,7 +75,7 @@ class Failure(msgspec.Struct, frozen=True):
 
     @property
     def retryable(self) -> bool:
-        """True if the call may succeed at another node, or later at the same one."""
+        """True if the call may succeed at another node, or later at the same node."""
         return self.error.code in RETRYABLE
 
 
@@ -126,7 +127,7 @@ def cancelled() -> OperationalError:
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The memory in which a node looks up the sequence numbers of writes. If `name` is 0, it is the cluster's log."""
+    """The memory in which a node looks up the numbers of writes. If `name` is 0, the memory is the cluster's log."""
 
     name: int
 
@@ -137,7 +138,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class RetryPolicy:
-    """The failed attempts of one call, and the decision whether to make another one."""
+    """The failed attempts of one call, and the decision whether to make another attempt."""
 
     def __init__(
         self,
@@ -152,8 +153,8 @@ class RetryPolicy:
         """Create the policy of a call.
 
         deadline  the time to give up; None: `patience_s` after the first failure
-        grace_s   how long after the deadline a node that waits for other nodes may answer; None: never move the
-                  deadline
+        grace_s   a node that only waits for other nodes answers within this time after the deadline. If the first
+                  attempt fails later, the deadline moves. None: the deadline never moves
         end       the latest deadline; None: no limit
         """
         self._end = end
@@ -161,13 +162,13 @@ class RetryPolicy:
         self._patience_s = patience_s
         self._write = write
         self._insert = insert
-        #: The last answer that a part of an insert was executed.
+        #: The last error that reported the execution of only a part of an insert.
         self._partly_done: DatabaseError | None = None
         self._lost = 0
         #: The memory of a node that may have executed the write, or None if no node can have executed it.
         self._memory: Memory | None = None
         self.deadline = deadline
-        #: For each address, the node's last failure, and the time since which the node has been silent. The oldest
+        #: For each address, the last failure of the node, and the time at which the node became silent. The oldest
         #: failure comes first.
         self._failures: dict[str, tuple[Failure, float]] = {}
 
@@ -181,7 +182,10 @@ class RetryPolicy:
             raise _unknown("the node that received it is gone, and this one has no record of it")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
-        """Record a failed attempt. Raise the call's error if it was the last. `memory`: None if no session was open."""
+        """Record a failed attempt. Raise the error of the call if no further attempt may be made.
+
+        `memory` is None if no session was open.
+        """
         if self._write and failure.effect and memory is not None:
             self._memory = memory
         if memory is not None:

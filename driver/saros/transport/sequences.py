@@ -1,7 +1,8 @@
 """Sequence numbers of a client's writes: 1, 2, 3 ..., each used once. Thread-safe.
 
-A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A new write waits if its number would be further than
-that ahead of the oldest unfinished write, so that nodes never forget the number of an unfinished write.
+A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A new write waits if its number would exceed the
+number of the oldest unfinished write by `SEQUENCES_KEPT` or more, so that nodes never forget the number of an
+unfinished write.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Sequences:
         self._waiting: list[Event] = []
 
     async def take(self) -> int:
-        """Return the number of a new write, which is unfinished until `finish`. Waits if necessary."""
+        """Return the number of a new write, after waiting if necessary. The write is unfinished until `finish`."""
         while True:
             with self._lock:
                 if not self._open or self._next - next(iter(self._open)) < protocol.SEQUENCES_KEPT:

@@ -44,7 +44,10 @@ class Socket(Protocol):
         ...
 
     def send(self, buffers: Sequence[Buffer], total: int) -> None:
-        """Send all bytes. Raises TimeoutError or BlockingIOError if the node accepts none for `SILENT_S`, OSError."""
+        """Send all bytes.
+
+        Raises TimeoutError or BlockingIOError (the node accepts no byte for `SILENT_S`), OSError.
+        """
         ...
 
     def set_timeout(self, seconds: float) -> None:
@@ -144,7 +147,8 @@ class TlsSocket:
     def __init__(self, connected: ssl.SSLSocket) -> None:
         connected.setblocking(False)
         self._socket = connected
-        #: Held while OpenSSL is called. Reentrant: a cancelling signal handler may interrupt the thread that holds it.
+        #: Held while OpenSSL is called. Reentrant, because a signal handler that cancels the call may interrupt the
+        #: thread that holds the lock.
         self._lock = threading.RLock()
         self._readable = _poll_of(connected)
         self._writable = _poll_of(connected, write=True)
@@ -171,7 +175,7 @@ class TlsSocket:
         import ssl
 
         left = memoryview(b"".join(buffers))
-        with self._lock:  # without giving up: a partly sent TLS record must be finished before the next record
+        with self._lock:  # held until all bytes are sent: a TLS record must be complete before the next one begins
             while left:
                 try:
                     left = left[self._socket.send(left) :]
@@ -269,7 +273,7 @@ def _without(buffers: Sequence[memoryview], count: int) -> list[memoryview]:
 
 
 class Poll(Protocol):
-    """A wait for one kind of event of a socket."""
+    """A wait for one kind of event on a socket."""
 
     def poll(self, timeout: float | None = None, /) -> Sequence[object]:
         """Wait for the event. Return an empty sequence if it has not occurred after `timeout` milliseconds."""

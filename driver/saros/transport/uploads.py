@@ -1,7 +1,7 @@
 """Uploads local files to a node for a LOAD at that node. It is the client of `saros_server.node.uploads`.
 
-    send     chunks with a checksum each; after a lost answer, continues at the offset that the node reports    UPLOAD
-    discard  ends a job: the node deletes its files, and accepts no more                               DISCARD_UPLOADS
+    send     sends chunks with a checksum each; sends a chunk again if no answer arrives                        UPLOAD
+    discard  ends a job: the node deletes the files of the job, and accepts no further ones            DISCARD_UPLOADS
 
 For one thread.
 """

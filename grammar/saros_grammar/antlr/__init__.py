@@ -1,1 +1,1 @@
-"""Code around the generated parser: the lexer, error messages, redaction, unsupported statements."""
+"""Code around the generated parser: the lexer, error messages, redaction, unsupported statements, completion."""

@@ -1,10 +1,10 @@
-"""Find the words that may follow the beginning of a statement, for completion.
+"""Finds the words that may follow the beginning of a statement, for completion.
 
-The parser's transition network (ATN) is run like a nondeterministic automaton. A configuration is a transition that
-reads a token, together with the stack of rules to return to. Each token advances all configurations. After the last
-token, the transitions of all configurations read exactly the tokens that may follow the text. The grammar needs one
-token of lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes
-milliseconds.
+This module runs the parser's transition network (ATN) like a nondeterministic automaton. A configuration is a
+transition that reads a token, together with the stack of rules to return to. Each token advances all configurations.
+After the last token, the transitions of all configurations read exactly the tokens that may follow the text. Because
+the grammar needs one token of lookahead nearly everywhere, there are few configurations (under 200), and a long
+statement takes milliseconds.
 
     "show ch"  ->  keywords CHILD (the unfinished word is not part of the beginning)
     "select "  ->  keywords LAST, CASE, NOT ...; names in rule expressionNode: a series or a function
@@ -29,7 +29,7 @@ from saros_grammar.generated.Sql import Sql
 class Expected(msgspec.Struct, frozen=True):
     """The ways to continue the beginning of a statement.
 
-    keywords  keywords of the grammar, without keywords that are allowed only as names
+    keywords  keywords that may follow, without keywords that are allowed only as names
     names     rules in which a name may follow, such as "expressionNode" or "typeName"
     rules     rules in progress, such as "clause"
     """
@@ -40,7 +40,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True, eq=False):
-    """A rule in progress: the state to return to, and the frame of the enclosing rule. Equal frames are one object."""
+    """A rule in progress: the state to return to, and the frame of the enclosing rule. Equal frames are identical."""
 
     state: Any
     outer: _Frame | None
@@ -53,7 +53,7 @@ _Reading = tuple[Any, int, _Frame | None]
 def expected_after(text: str) -> Expected:
     """Return the ways to continue `text`, whose last word is complete.
 
-    There are none if no statement begins with `text`.
+    The result is empty if no statement begins with `text`.
     """
     frames: dict[tuple[Any, _Frame | None], _Frame] = {}
     reading = _closure([(Sql.atn.ruleToStartState[Sql.RULE_singleStatement], None)], frames)

@@ -1,9 +1,9 @@
 """The lexer: one pass of a regular expression, or ANTLR's lexer if the two might give different tokens.
 
-The regular expression handles ASCII texts without comments, target names (`${1}`), or numbers whose end is ambiguous;
-any other text goes to ANTLR's lexer as a whole. So the tokens are the same as those of ANTLR (tests compare them), but
-are found in a tenth of the time. These tokens have no lines and columns, so ANTLR reads the text a second time to
-report an error.
+The regular expression handles ASCII texts without comments, target names (`${1}`), or numbers whose end is ambiguous.
+ANTLR's lexer reads any other text as a whole. The regular expression gives the same tokens as ANTLR's lexer (tests
+compare them) in a tenth of the time. These tokens have no lines and columns. Therefore, ANTLR reads the text a second
+time to report an error.
 
 Thread-safe.
 """

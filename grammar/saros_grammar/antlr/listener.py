@@ -1,10 +1,10 @@
-"""Syntax errors: turn ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
+"""Syntax errors: turns ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
 
 `MistakeListener` raises at the first error, so ANTLR's recovery never runs. The expected tokens come from the parser's
-state. If the prediction of an alternative failed, they come from the states in which it failed. If a name is expected,
-"a name" replaces the many tokens that may be one.
+state. If the prediction of an alternative failed, they come from the states in which the prediction failed. If a name
+is expected, "a name" replaces the many tokens that can be a name.
 
-One listener per parse.
+Each parse has its own listener.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from antlr4.Token import Token
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.syntax.errors import ParseError, error_at
 
-#: The maximum number of expected words in a message, so that the list stays readable; a longer list ends in "...".
+#: The maximum number of expected words in a message, so that the list stays readable. A longer list ends in "...".
 EXPECTED_MAX = 6
 
 _WORDS = {
@@ -78,7 +78,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
         msg: str,  # noqa: ARG002  # replaced by our own message
         e: Any,
     ) -> NoReturn:
-        """Raise the ParseError of a syntax error; called by ANTLR."""
+        """Raise the ParseError of a syntax error. ANTLR calls this method."""
         expected = _readable(_expected_types(recognizer, offendingSymbol, e))
         before = recognizer.getTokenStream().LT(-1)
         if offendingSymbol.type == Sql.ROOT and before is not None and _closest_keyword(before) == "FROM":
@@ -98,7 +98,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _grouped_column(parser: Any) -> Any:
-    """Return the token of a GROUP BY item that is a column and not the name of a window, or None for other errors."""
+    """Return the first token of a GROUP BY item that is a column instead of a window, or None for other errors."""
     context = parser._ctx  # noqa: SLF001  # the runtime has no other way to get the rule in progress
     if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
         return None
@@ -106,7 +106,7 @@ def _grouped_column(parser: Any) -> Any:
 
 
 def _quoted_path(text: str, offset: int) -> str | None:
-    """Return the path around `offset`, with back-quotes where they are needed; None if there is no such path."""
+    """Return the path around `offset` with the back-quotes that it lacks, or None if there is no such path."""
     begin = max((found.end() for found in _PATH_ENDS.finditer(text, 0, offset)), default=0)
     end = _PATH_ENDS.search(text, offset)
     path = text[begin : end.start() if end else len(text)]

@@ -1,8 +1,8 @@
-"""Let long lists of literals, such as `s in (1, 2, ..., 10000)`, bypass the parser.
+"""Long lists of literals, such as `s in (1, 2, ..., 10000)`, which bypass the parser.
 
 The parser gets a stream of tokens with only the first item of such a list. The builder makes the literals of all other
-items directly from the tokens. This takes a tenth of the time. If the supposed list is something else (arguments of a
-function named `in`), or if there is any error, the whole text is parsed by ANTLR.
+items directly from the tokens, which takes a tenth of the time. If the supposed list is something else (arguments of a
+function named `in`), or if there is any error, ANTLR parses the whole text.
 
 Pure: any thread.
 """
@@ -25,15 +25,15 @@ _SIGNS = {Sql.MINUS: "-", Sql.PLUS: "+"}
 
 #: A literal's token, and the sign before the token, or "" if there is no sign.
 Item = tuple[Any, str]
-#: The items of each list except the first item, by the offset in the text at which the first item begins.
+#: For each list, all items except the first item, keyed by the offset in the text at which the first item begins.
 Runs = Mapping[int, Sequence[Item]]
 EMPTY: Runs = MappingProxyType({})
 
 
 def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None:
-    """Return the tokens with only the first item of each long list, and the other items.
+    """Return the tokens with only the first item of each long list, and all other items of these lists.
 
-    Return None without long lists.
+    Return None if there is no long list.
     """
     seen = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
     runs: dict[int, list[Item]] = {}
@@ -57,7 +57,7 @@ def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None
 def _items(tokens: Sequence[Any], at: int) -> tuple[list[int], list[Item]]:
     """Return the index after each item of the list at `at`, and the items.
 
-    Return nothing unless all items are literals.
+    Return empty lists unless all items are literals.
     """
     ends: list[int] = []
     items: list[Item] = []

@@ -3,8 +3,8 @@
     create user ann 'a long secret'    ->    create user ann '***'
 
 If a statement parses, its tree shows whether it has a password (`ast.holds_password`). If a text does not parse, its
-first words decide whether it may have a password, and some harmless texts count, too. If a text may have a password, no
-part of it is shown, because any token may be the password if a quote is missing.
+first words decide whether it may have a password; this is also assumed of some harmless texts. If a text may have a
+password, no part of the text is shown, because any token may be the password if a quote is missing.
 
 Pure functions of the lexer's (untyped) tokens: any thread.
 """
@@ -21,7 +21,7 @@ from saros_grammar.syntax.errors import ParseError
 _MASK = "'***'"
 #: The number of words that are checked at the beginning of a text.
 _WORDS = 8
-#: Tokens that may precede USER in a statement with a password; the token NAME is a misspelt keyword.
+#: Tokens that may precede USER in a statement with a password. The token NAME stands for a misspelt keyword.
 _BEFORE_USER = frozenset({Sql.CREATE, Sql.ALTER, Sql.NAME})
 
 

@@ -6,9 +6,9 @@
     user-defined functions and triggers to `extension_builder`.
 
 If a statement parses but is not supported, the result is `NotSupported(what)`. A mistake that the grammar allows (a
-repeated clause, a row of the wrong width) raises a ParseError with its place.
+repeated clause, a row of the wrong width) raises a ParseError with the place of the mistake.
 
-Each statement has its builder, which uses neither threads nor the schema. Parse-tree contexts are generated code
+Each statement has its own builder, which uses neither threads nor the schema. Parse-tree contexts are generated code
 without types, so they are `Any` here.
 """
 
@@ -49,9 +49,9 @@ _INSTEAD = {
 _BOOLEANS = ("true", "false")
 #: The caches that CLEAR CACHE accepts. The statement always clears all caches.
 _CACHES = ("all", "query", "schema", "auth")
-#: The modes of SET SYSTEM; the value is true for read-only. Older scripts use WRITABLE.
+#: The modes of SET SYSTEM, with True for the read-only mode. Older scripts use WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
-#: The build functions of entire areas, keyed by the name of the rule or of its alternative.
+#: The build functions of some areas, keyed by the name of the rule or of its alternative.
 _BUILDERS = {
     **template_builder.RULES,
     **continuous_builder.RULES,
@@ -169,9 +169,9 @@ class StatementBuilder:
         return ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
 
     def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported | None:
-        """Return the TTL among the settings of a database.
+        """Return the TTL from the settings of a database.
 
-        Numbers of groups are checked and ignored, because the cluster determines them.
+        Numbers of groups are checked and then ignored, because the cluster determines them.
         """
         found: dict[str, Any] = {}
         for pair in pairs:
@@ -281,8 +281,7 @@ class StatementBuilder:
             made = self._show_clause(clause, kind)
             if word in found and word != "where":
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            # There may be two WHERE clauses: one with a condition on the listed series or devices, one with a condition
-            # on times.
+            # There may be two WHERE clauses: a condition on the listed series or devices, and a condition on times.
             found[word] = ast.Binary(ast.BinaryOperator.AND, found[word], made) if word in found else made
         return ast.Show(
             kind,

@@ -20,7 +20,7 @@ from saros_grammar.syntax.literals import duration_of, number_literal, time_lite
 
 
 class _Options:
-    """Reads the words between the query's name and SELECT, one after the other."""
+    """A reader of the words between the query's name and SELECT, one after the other."""
 
     def __init__(self, expressions: ExpressionBuilder, context: Any) -> None:
         self._expressions = expressions
@@ -29,14 +29,14 @@ class _Options:
         self._at = 0
 
     def word(self, wanted: str) -> bool:
-        """Read the next word if it is `wanted`, and return whether it was that word."""
+        """Read the next word if it is `wanted`. Return whether it was read."""
         if self._at < len(self._tokens) and self._tokens[self._at].text.lower() == wanted:
             self._at += 1
             return True
         return False
 
     def expect(self, *wanted: str) -> str:
-        """Read the next word, one of `wanted`, and return it. Raises ParseError if it is another word."""
+        """Read and return the next word, which must be one of `wanted`. Raises ParseError if it is another word."""
         for word in wanted:
             if self.word(word):
                 return word

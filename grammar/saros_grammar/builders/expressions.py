@@ -1,6 +1,6 @@
 """The builder of expressions: operands, operators by precedence, paths and names.
 
-The grammar yields a flat chain `operand (operator operand)*`; this module builds the tree by precedence climbing:
+The grammar yields a flat chain `operand (operator operand)*`. This module builds the tree by precedence climbing:
 
     7  - + ! (one operand)      5  + -                            3  NOT (the word)     1  OR | ||
     6  * / %                    4  = != < <= > >= LIKE REGEXP     2  AND & &&
@@ -10,10 +10,11 @@ The grammar yields a flat chain `operand (operator operand)*`; this module build
 while IoTDB reads `(NOT a) > 1` and refuses it because of its types. A minus directly before a number belongs to the
 number. After a time and a sign (`now() - 1h`, `1704067200000 + 1h`), `1h` is a duration. Elsewhere, it is a series.
 
-`slots` lists every literal made from one token and every absolute path, with its place in the text. The statement cache
-replaces these literals and paths. Parse-tree contexts are generated code without types, so they are `Any` here.
+`slots` lists every literal that was made from one token, and every absolute path, with its place in the text. The
+statement cache replaces these literals and paths. Parse-tree contexts are generated code without types, so they are
+`Any` here.
 
-Each statement has its builder, which uses neither threads nor the schema.
+Each statement has its own builder, which uses neither threads nor the schema.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ from saros_grammar.syntax.literals import (
     unquote_string,
 )
 
-#: The maximum height of the tree of an expression; all later stages walk the tree recursively.
+#: The maximum height of the tree of an expression. It is limited because all later stages walk the tree recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
 TOO_DEEP = f"the expression is too deep: at most {EXPRESSION_HEIGHT_MAX} operators may depend on each other"
 
@@ -117,10 +118,10 @@ class ExpressionBuilder:
     """Builds the expressions of one statement's text."""
 
     def __init__(self, text: str, parameter_starts: Sequence[int], runs: Runs = EMPTY) -> None:
-        """Make a builder; `runs` has the items of long lists that are not in the parse tree."""
+        """Make a builder. `runs` has the items of long lists that are not in the parse tree."""
         self.text = text
         self._runs = runs
-        #: The keys of the runs that are in the tree.
+        #: The keys of the runs whose items were added to the tree.
         self._placed: set[int] = set()
         #: Literals made from one token, and absolute paths, in the order in which they are built.
         self.slots: list[Slot] = []
@@ -148,9 +149,9 @@ class ExpressionBuilder:
             raise self.error(context, TOO_DEEP)
 
     def _climb(self, left: Expression, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Extend `left` by those of the links from `index` on that bind at least as tightly as `minimum`.
+        """Extend `left` by the links from `index` on, as long as they bind at least as tightly as `minimum`.
 
-        Returns the expression and the index of the first link that it does not contain.
+        Return the expression, and the index of the first link that it does not contain.
         """
         while index < len(chain):
             link = chain[index]
@@ -168,7 +169,7 @@ class ExpressionBuilder:
         return left, index
 
     def _right(self, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Build the right operand of the link at `index`, including the following links that bind to this operand."""
+        """Build the right operand of the link at `index`, including the later links that belong to this operand."""
         first, index = self._prefixed(chain[index].operand(), chain, index + 1)
         return self._climb(first, chain, index, minimum)
 
@@ -246,7 +247,7 @@ class ExpressionBuilder:
         return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:
-        """Return the character of ESCAPE, which may only follow LIKE, or None if there is no ESCAPE."""
+        """Return the character of ESCAPE, or None without ESCAPE. Raises ParseError if ESCAPE does not follow LIKE."""
         if link.escape is None:
             return None
         if link.operator.type != Sql.LIKE:
@@ -259,7 +260,7 @@ class ExpressionBuilder:
     def _shift(self, left: Expression, link: Any, right: Expression) -> Expression:
         """Return the right operand of + or -.
 
-        The operand becomes a duration if it can be one and the left operand is a time.
+        If the left operand is a time, and the right operand has the form of a duration, it becomes a duration.
         """
         if not isinstance(right, PathExpression) or not _is_time(left):
             return right
@@ -315,7 +316,7 @@ class ExpressionBuilder:
         return result
 
     def literal(self, place: Any, make: Callable[..., _Made], *arguments: str) -> _Made:
-        """Return `make(*arguments)`; turn a LiteralError into a ParseError at `place`, a token or context."""
+        """Return `make(*arguments)`. Turn a LiteralError into a ParseError at `place`, a token or context."""
         try:
             return make(*arguments)
         except LiteralError as error:
@@ -398,7 +399,7 @@ class ExpressionBuilder:
         return result
 
     def exact(self, context: Any) -> PathExpression:
-        """Build the path, without wildcards, of an `exactPath` context."""
+        """Build the path of an `exactPath` context, which has no wildcards."""
         return self.path(context, map(self.canonical, context.nodes))
 
     def node(self, context: Any) -> str:

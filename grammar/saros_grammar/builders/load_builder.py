@@ -1,4 +1,4 @@
-"""The builder of LOAD. Options are as in IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
+"""The builder of LOAD, with options as in IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
 
 Pure. Parse-tree contexts are generated code without types, so they are `Any` here.
 """
@@ -12,7 +12,7 @@ from saros_grammar.syntax.ast import Load, NotSupported
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import unquote_name, unquote_string
 
-#: For each name of an option in a version of IoTDB, the name that Saros uses.
+#: The name that Saros uses for each option, keyed by the names in both versions of IoTDB.
 _NAMES = {
     "sglevel": "level",
     "database-level": "level",
@@ -27,7 +27,7 @@ _NAMES = {
 }
 _BOOLEANS = {"true": True, "false": False}
 #: The values of the options whose values are words. `convert`, `async` and `threshold` have no effect: a file is never
-#: converted, and the statement waits until it is loaded.
+#: converted, and the statement waits until the file is loaded.
 _WORDS = {
     "verify": _BOOLEANS,
     "delete": {"none": False, "delete": True},

@@ -271,7 +271,7 @@ _WINDOWS: dict[str, Callable[[ExpressionBuilder, Any], GroupByWindow]] = {
 def _controls(
     expressions: ExpressionBuilder, context: Any, options_max: int
 ) -> tuple[Expression, list[Expression], bool]:
-    """Return the control expression, the plain options after it, and ignoreNull (by default true)."""
+    """Return the control expression, the plain options after it, and the value of ignoreNull (by default True)."""
     control, *rest = (expressions.expression(c) for c in context.controls)
     ignore_null = True
     options: list[Expression] = []
@@ -287,9 +287,9 @@ def _controls(
 
 
 def _flag(option: Expression) -> bool | None:
-    """Return the value of `ignoreNull=true`, or None for other options.
+    """Return the value of an option such as `ignoreNull=true`, or None for options without a boolean value.
 
-    Like IoTDB, this does not check the word before `=`.
+    As in IoTDB, the word before `=` is not checked.
     """
     if (
         isinstance(option, Binary)

@@ -27,7 +27,7 @@ from saros_grammar.syntax.literals import canonical_name, quote_name, unquote_na
 
 _Pairs = tuple[tuple[str, str], ...]
 
-#: The options of CREATE TIMESERIES. All other names are properties. The texts of these options are passed on unchanged.
+#: The options of CREATE TIMESERIES, with their names in the statement. All other names are properties.
 _OPTIONS = {"datatype": "datatype", "encoding": "encoding", "compression": "compressor", "compressor": "compressor"}
 
 
@@ -36,7 +36,7 @@ def create_series(expressions: ExpressionBuilder, path: PathExpression, context:
     if len(path.nodes) < 2:
         raise expressions.error(context.exactPath(), "a series needs a device and a measurement: root.sg.d1.s1")
     measurement = context.exactPath().nodes[-1]
-    if measurement.name() is None:  # in an INSERT, the column of this name has the times
+    if measurement.name() is None:  # in an INSERT, the column with this name has the times
         word = expressions.raw(measurement)
         message = f"a measurement called {word} needs back-quotes: `{word}`"
         raise expressions.error(measurement, message, ("a name",))

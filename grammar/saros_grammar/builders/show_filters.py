@@ -52,7 +52,7 @@ def subject_filter(condition: Expression) -> Expression:
 
 
 def _compared(expression: Expression, subject: Expression) -> Expression:
-    """Return the right side of a comparison: a string for a tag, and a string in upper case for a data type."""
+    """Return the right side of a comparison: for a tag a string, and for a data type a string in upper case."""
     found = _text(expression, always=isinstance(subject, Call))
     if subject == _TYPE and isinstance(found, Literal) and isinstance(found.value, str):
         return _string(found.value.upper())
@@ -68,7 +68,7 @@ def _subject(expression: Expression) -> Expression:
 
 
 def _text(expression: Expression, *, always: bool) -> Expression:
-    """Turn a name into a string literal, and with `always` also a number. Other expressions are unchanged."""
+    """Turn a name, and with `always` also a number, into a string literal. Return other expressions unchanged."""
     if isinstance(expression, PathExpression):
         nodes = expression.nodes
         return _string(unquote_name(nodes[0]) if len(nodes) == 1 else str(expression))

@@ -25,13 +25,13 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 class ClearCache(msgspec.Struct, frozen=True):
-    """CLEAR CACHE [ON LOCAL | CLUSTER]. If `local`, it only affects the node that receives the statement."""
+    """CLEAR CACHE [ON LOCAL | CLUSTER]. If `local`, it affects only the node that receives the statement."""
 
     local: bool = False
 
 
 class SetSystem(msgspec.Struct, frozen=True):
-    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]. If `local`, it only affects the node that receives it."""
+    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]. If `local`, it affects only the node that receives it."""
 
     read_only: bool
     local: bool = False
@@ -82,7 +82,7 @@ class Measure(Enum):
 
 
 class Rebalance(msgspec.Struct, frozen=True):
-    """REBALANCE CLUSTER [BY measure], which neither adds nor removes nodes."""
+    """REBALANCE CLUSTER [BY measure]. It neither adds nor removes nodes."""
 
     measure: Measure = Measure.SLOTS
 

@@ -2,10 +2,10 @@
 
     text --parser--> Statement --engine: analysis--> typed plan
 
-Everything is a frozen struct; `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result
-column. Paths are `PathExpression`s: a tuple of nodes in canonical form, with back-quotes only where they need them
-(`literals.quote_name`); `*` and `**` are wildcards unless they are quoted. Literals keep their text as written, since
-this text appears in column names. A bound parameter is a `Literal` too.
+All nodes are frozen structs. `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result column.
+Paths are `PathExpression`s: tuples of nodes in canonical form, which have back-quotes only if they need them
+(`literals.quote_name`). `*` and `**` are wildcards unless they are quoted. Literals keep their text as written, because
+this text appears in column names. A bound parameter is also a `Literal`.
 
 Pure data: no state, any thread.
 """
@@ -92,7 +92,7 @@ from saros_grammar.syntax.user_tree import (
     UserStatement,
 )
 
-#: The names that other modules of this package define and that are imported from here.
+#: The names that other modules of this package define, and that the users of this package import from here.
 __all__ = [
     "AbortChange",
     "AdmitNode",
@@ -165,14 +165,14 @@ __all__ = [
 
 
 class SelectItem(msgspec.Struct, frozen=True):
-    """One result column before wildcards are expanded; the alias has no back-quotes."""
+    """One result column before wildcards are expanded. The alias has no back-quotes."""
 
     expression: Expression
     alias: str | None = None
 
 
 class GroupByTime(msgspec.Struct, frozen=True):
-    """`GROUP BY ([start, end), interval[, step])`; `start` and `end` are None if no range is given.
+    """`GROUP BY ([start, end), interval[, step])`. `start` and `end` are None if no range is given.
 
     The range is `[start, end)`, or `(start, end]` if `left_open`. `step` defaults to `interval`.
     """
@@ -193,9 +193,9 @@ class GroupByVariation(msgspec.Struct, frozen=True):
 
 
 class GroupByCondition(msgspec.Struct, frozen=True):
-    """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count).
+    """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`. `keep` is (operator, count).
 
-    A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without `KEEP` and `n`, `keep` is None, which analysis refuses.
+    A plain `n` in place of `KEEP op n` means `KEEP >= n`. Without either, `keep` is None, which analysis refuses.
     """
 
     predicate: Expression
@@ -229,7 +229,7 @@ class FillMethod(Enum):
 
 
 class Fill(msgspec.Struct, frozen=True):
-    """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine accepts a bound only for PREVIOUS."""
+    """`FILL(PREVIOUS | LINEAR | literal[, bound])`. The engine accepts a bound only for PREVIOUS."""
 
     method: FillMethod
     value: Expression | None = None
@@ -247,8 +247,8 @@ class SortKey(msgspec.Struct, frozen=True):
 class IntoItem(msgspec.Struct, frozen=True):
     """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
-    A node of the device may be `::` (the source's nodes starting at that level) or contain `${i}` (node i of the
-    source); a measurement may have the same forms.
+    A node of the device may be `::` (the source's nodes from that level on) or contain `${i}` (node i of the source). A
+    measurement may have the same forms.
     """
 
     device: tuple[str, ...]
@@ -292,7 +292,7 @@ class Select(msgspec.Struct, frozen=True):
     last: bool = False
     into: Into | None = None
     without_null: WithoutNull | None = None
-    #: The table in FROM information_schema.TABLE, in lower case; if it is given, `from_paths` is empty.
+    #: The table in FROM information_schema.TABLE, in lower case. If it is given, `from_paths` is empty.
     table: str | None = None
 
 
@@ -302,8 +302,9 @@ class Select(msgspec.Struct, frozen=True):
 class Insert(msgspec.Struct, frozen=True):
     """INSERT INTO device(time, m...) [ALIGNED] VALUES (t, v...), ...
 
-    `times[i]` is the time of row i (None: now()); `rows[i]` are its values in the order of `measurements`. A value is a
-    Literal, a Parameter, or a computed time such as `now() - 1h`. The parser refuses rows of the wrong width.
+    `times[i]` is the time of row i (None: now()). `rows[i]` has the values of row i in the order of `measurements`. A
+    value is a Literal, a Parameter, or a computed time such as `now() - 1h`. The parser refuses rows of the wrong
+    width.
     """
 
     device: PathExpression
@@ -344,7 +345,7 @@ class DeleteDatabases(msgspec.Struct, frozen=True):
 
 
 class CreateTemplate(msgspec.Struct, frozen=True):
-    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is without back-quotes."""
+    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...). The name has no back-quotes."""
 
     name: str
     columns: tuple[SeriesColumn, ...]
@@ -403,9 +404,9 @@ TemplateStatement = (
 
 
 class CreateView(msgspec.Struct, frozen=True):
-    """CREATE VIEW targets AS sources. If `exists` is true, the statement is ALTER VIEW, which creates no new views.
+    """CREATE VIEW targets AS sources. If `exists` is True, the statement is ALTER VIEW, which creates no new views.
 
-    `select` has only items and FROM paths. If the sources are paths, they are the items of `select`.
+    `select` has only items and FROM paths. If the sources are paths, these paths are the items of `select`.
     """
 
     targets: Into
@@ -512,9 +513,9 @@ class Show(msgspec.Struct, frozen=True):
     `details`: DATABASES DETAILS, CLUSTER DETAILS, DEVICES WITH DATABASE, CONFIGURATION WITH DESC.
     `nodes`: SHOW REGIONS ON NODEID, where empty means all nodes; SHOW CONFIGURATION ON, where it means this node.
 
-    In `where` of Show and Count (except for `CHOSEN_BY_COLUMNS`), the left side of a comparison is a one-node path in
-    lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`. The right side is a
-    STRING literal, which need not be quoted in the text. `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    In `where` of Show and Count (except for `CHOSEN_BY_COLUMNS`), the left side of a comparison is a path with one node
+    in lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`. The right side is a
+    STRING literal, even if it is a name without quotes in the text. `x CONTAINS 'y'` is `Call("contains", (x, y))`.
     """
 
     kind: ShowKind
@@ -540,7 +541,7 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options are None if not given."""
+    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]. Absent options are None."""
 
     source: str
     level: int | None = None
@@ -605,7 +606,7 @@ def holds_password(statement: Statement) -> bool:
 
 
 class NotSupported(msgspec.Struct, frozen=True):
-    """A statement that the parser recognizes but Saros does not support; `what` names it in the error message."""
+    """A statement that the parser recognizes but Saros does not support. `what` names it in the error message."""
 
     what: str
 
@@ -652,14 +653,14 @@ Statement = (
 class Parsed(msgspec.Struct, frozen=True):
     """The result of parsing one text: the statement with unbound parameters, and its number of `?`.
 
-    `shape` is the text without its literals, the key of plan caches; statements of equal shape differ only in literals.
-    INSERT has no plan to cache, so its shape is "" and its literals are ().
+    `shape` is the text without its literals, and is the key of plan caches. Statements with the same shape differ only
+    in literals. INSERT has no plan to cache, so its shape is "" and its literals are ().
     """
 
     statement: Statement
     parameters: int
     shape: str
-    #: The literals that are not part of the shape, in text order. A plan cache binds these literals to a cached plan.
+    #: The literals that are not part of the shape, in text order. A plan cache fills them into a cached plan.
     literals: tuple[Literal, ...] = msgspec.field(default=())
     #: The text with masked passwords for logs and lists, or None if the text itself may be shown.
     redacted: str | None = None

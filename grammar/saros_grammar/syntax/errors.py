@@ -1,6 +1,6 @@
 """Errors of the front end: an invalid text (`ParseError`), or invalid values for the `?` in a text (`BindError`).
 
-Both carry a status code from the table of the wire protocol, which this package does not import.
+Both have a status code from the table of the wire protocol, which this package does not import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SqlError(Exception):
 
 
 class ParseError(SqlError):
-    """The text is not a statement. `line` counts from 1, `column` from 0; `expected` has a few readable words."""
+    """The text is not a statement. `line` counts from 1, `column` from 0. `expected` has a few readable words."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ParseError(SqlError):
     def caret(self) -> str:
         """Return the line with the mistake, and a caret below the mistake.
 
-        Of a long line, only the part around the mistake is shown.
+        If the line is long, return only the part around the mistake.
         """
         lines = self.text.split("\n")
         source = lines[self.line - 1].rstrip("\r") if self.line <= len(lines) else ""

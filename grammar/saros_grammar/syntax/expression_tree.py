@@ -13,10 +13,12 @@ import msgspec
 
 
 class PathExpression(msgspec.Struct, frozen=True):
-    """A series, device or pattern: canonical nodes (back-quoted only where needed), `*`, `**` or `a*b`.
+    """A path of a series or device, or a pattern.
 
-    A path that begins with `root` is absolute; a relative path is a suffix of each FROM path. In an expression, the
-    single relative node `time` (case is ignored) is the time column and is parsed as `TimeReference`.
+    Nodes are in canonical form (back-quoted only if needed), or patterns: `*`, `**` or a name with stars such as `a*b`.
+
+    A path that begins with `root` is absolute. A relative path is appended to each FROM path. In an expression, the
+    single relative node `time` (case is ignored) is the time column, and is parsed as `TimeReference`.
     """
 
     nodes: tuple[str, ...]
@@ -62,7 +64,7 @@ class Duration(msgspec.Struct, frozen=True):
 
 
 class Literal(msgspec.Struct, frozen=True):
-    """A constant. `text` is the literal as written (strings with their quotes), which `str` returns.
+    """A constant. `text` is the literal as written (strings with their quotes), and `str` returns it.
 
     The `value` of a date literal (TIME) is its text, a str, until the engine gives it a zone.
     """
@@ -78,7 +80,7 @@ class Literal(msgspec.Struct, frozen=True):
 class Parameter(msgspec.Struct, frozen=True):
     """The parameter `?` with number `index` (from 0), before values are bound.
 
-    `kind` is the kind of the parameter's future value if the statement is planned without values.
+    If the statement is planned without values, `kind` is the kind of the value that will be bound.
     """
 
     index: int
@@ -92,7 +94,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class BinaryOperator(Enum):
-    """The binary operators; the value is the printed form."""
+    """The binary operators. The value of each is its printed form."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -124,7 +126,7 @@ class EndTimeReference(msgspec.Struct, frozen=True):
 
 
 class Unary(msgspec.Struct, frozen=True):
-    """`-x` or `!x`; operator is "-" or "!"."""
+    """`-x` or `!x`. The operator is "-" or "!"."""
 
     operator: str
     operand: Expression
@@ -150,7 +152,7 @@ class Binary(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, frozen=True):
     """`name(arguments)`: an aggregate, scalar or series function.
 
-    `name` is as written; `attributes` are the `'k'='v'` pairs; `from_for` is True if it was written as
+    `name` is as written. `attributes` are the `'k'='v'` pairs. `from_for` is True if the call was written as
     `SUBSTRING(x FROM start FOR length)`.
     """
 
@@ -176,7 +178,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class KeepCondition(msgspec.Struct, frozen=True):
-    """`keep >= 3`, the second argument of COUNT_IF; `count` is an INTEGER literal or a parameter."""
+    """`keep >= 3`, the second argument of COUNT_IF. `count` is an INTEGER literal or a parameter."""
 
     operator: BinaryOperator
     count: Expression
@@ -221,9 +223,9 @@ class InList(msgspec.Struct, frozen=True):
 
 
 class Like(msgspec.Struct, frozen=True):
-    """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
+    """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`. The pattern is a STRING literal or a parameter.
 
-    `escape` is the character of `ESCAPE 'c'`, which only LIKE takes, or None if no character is escaped.
+    `escape` is the character of `ESCAPE 'c'`, which only LIKE takes, or None if there is no ESCAPE.
     """
 
     operand: Expression
@@ -239,7 +241,7 @@ class Like(msgspec.Struct, frozen=True):
 
 
 class Cast(msgspec.Struct, frozen=True):
-    """`CAST(operand AS type_name)`; the type name is in upper case."""
+    """`CAST(operand AS type_name)`. The type name is in upper case."""
 
     operand: Expression
     type_name: str
@@ -278,7 +280,7 @@ Expression = (
     | Case
 )
 
-#: Functions with special syntax in IoTDB, which prints them in upper case; only REPLACE has spaces after commas.
+#: Functions with special syntax in IoTDB, which prints them in upper case. Only REPLACE has spaces after commas.
 _SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
 _UNARY, _SUM, _TEST = 7, 5, 3
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}

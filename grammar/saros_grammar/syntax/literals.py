@@ -1,7 +1,7 @@
-"""Convert literals and names from text to values, and names to canonical text.
+"""Conversion of literals from text to values, and of names to canonical text.
 
-The texts of numbers are unsigned. The sign of a number is passed separately, since `-1` is one literal. A text that the
-lexer accepts but that has no value raises `LiteralError`; the caller adds its place.
+The texts of numbers are unsigned. The sign of a number is passed separately, because `-1` is one literal. A text that
+the lexer accepts but that has no value raises `LiteralError`. The caller adds the place in the statement.
 
 Pure functions: any thread.
 """
@@ -78,7 +78,7 @@ def duration_literal(text: str) -> Literal:
 
 
 def number_literal(text: str, sign: str = "") -> Literal:
-    """Return the literal of an unsigned number, negated if `sign` is "-"; a "+" is dropped. Raises LiteralError."""
+    """Return the literal of an unsigned number, negated if `sign` is "-". A "+" is dropped. Raises LiteralError."""
     shown = "-" + text if sign == "-" else text
     if text.isdigit():
         return Literal(LiteralKind.INTEGER, int(_short(shown)), shown)
@@ -89,9 +89,9 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """Return the literal of a text in quotes of either kind; a quote inside the text is doubled.
+    """Return the literal of a text in single or double quotes.
 
-    A backslash is not special.
+    Inside the text, the quote is doubled, and a backslash is not special.
     """
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
@@ -137,7 +137,7 @@ def unquote_name(text: str) -> str:
 
 
 def quote_name(content: str) -> str:
-    """Return a node's canonical text. It is back-quoted if it is no plain identifier, or if it looks like a number."""
+    """Return a node's canonical text, with back-quotes if the node is not a plain name or looks like a number."""
     if _PLAIN_NAME.fullmatch(content) and not _NUMBER_LIKE.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"
@@ -147,7 +147,7 @@ def canonical_name(text: str) -> str:
     """Return the canonical text of a name as written in a statement."""
     if text.startswith("`"):
         return quote_name(unquote_name(text))
-    # The lexer tells ASCII names from numbers; digits of other scripts are recognized here.
+    # The lexer distinguishes ASCII names from numbers. Digits of other scripts are recognized here.
     return text if text.isascii() else quote_name(text)
 
 

@@ -105,7 +105,7 @@ class ListPrivileges(msgspec.Struct, frozen=True):
 
 
 class CreateToken(msgspec.Struct, frozen=True):
-    """CREATE TOKEN name [FOR USER user] [EXPIRES 'date' | IN duration]; `user` is by default the caller."""
+    """CREATE TOKEN name [FOR USER user] [EXPIRES 'date' | IN duration]. If `user` is None, it is the caller."""
 
     name: str
     user: str | None = None
@@ -114,7 +114,7 @@ class CreateToken(msgspec.Struct, frozen=True):
 
 
 class DropToken(msgspec.Struct, frozen=True):
-    """DROP TOKEN name [OF USER user]; `user` is by default the caller."""
+    """DROP TOKEN name [OF USER user]. If `user` is None, it is the caller."""
 
     name: str
     user: str | None = None

@@ -1,6 +1,8 @@
 """`saros cluster secure`: adds an administrator to a local cluster that was created without one.
 
-    stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
+    stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start the nodes again
+
+Nodes that were not running before are not started. A call that resumes an interrupted call starts all nodes.
 
 After the restart, the nodes accept only clients that log in. Single-threaded.
 """
@@ -21,7 +23,7 @@ from saros_storage.io.disk import Disk
 
 
 def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
-    """Add the administrator; return each node that did not stop or start, with the reason.
+    """Add the administrator. Return the nodes that did not stop or start, each with the reason.
 
     Raises UserMistake if no administrator can be added, for example because the cluster already has one.
     """

@@ -1,13 +1,13 @@
 """`saros cluster`: the table of sub-commands, and `up`, `status`, `start` and `down` for a cluster on this machine.
 
-    up      create DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
+    up      create nodes in DIR/node1 ... and start them, or start the nodes that are down; wait for the leaders
     status  processes and groups, as reported by any node that answers
     secure  add an administrator to a cluster that was created without one: `bootstrap_admin`
     add-node, remove-node, replace-node     `nodes`
     init, certificates, join                nodes on several machines: `hosts`
 
-In a cluster with users, nodes report its state only to logged-in users (`login`); without a login, `up` waits only for
-the processes.
+In a cluster with users, nodes report the state of the cluster only to logged-in users (`login`). Without a login, `up`
+waits only for the processes.
 
 Exit codes: 0 success, 1 something does not run, 2 wrong usage, 3 (`status`) nothing runs, 130 interrupted.
 """
@@ -65,7 +65,8 @@ _NOTHING_RUNS = 3
 _INTERRUPTED = 130
 #: Folders and files, some with password hashes, are readable only by their owner.
 _UMASK = 0o077
-#: Error codes for a wrong password and for missing privileges: every other node would refuse this user, too.
+#: Error codes for a wrong password and for missing privileges. After these errors, no other node is tried, because it
+#: would refuse the user, too.
 _NOT_LET_IN = (801, 803, 2040)
 
 
@@ -73,7 +74,7 @@ class SubCommand(msgspec.Struct, frozen=True):
     """A sub-command of `saros cluster`: its help text, its options, and the function that runs it."""
 
     what: str
-    #: Adds the options to a parser.
+    #: A function that adds the options to a parser.
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     #: The message after an interruption.
@@ -150,10 +151,10 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, Login | None]:
-    """Create a cluster; return it with a login for its nodes.
+    """Create a cluster. Return the cluster and a login for its nodes.
 
-    With --auth, the login is that of the administrator. It is None if there are no users, or if the password must be
-    changed first.
+    With --auth, the login is that of the administrator. The login is None if the cluster has no users, or if the
+    password must be changed first.
     """
     nodes = _NODES if options.nodes is None else options.nodes
     replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
@@ -193,9 +194,9 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
 
 
 def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> str | None:
-    """Wait until every node answers, reaches the others and knows a leader of every group.
+    """Wait until every node answers, reaches the other nodes and knows a leader of every group.
 
-    Returns a text that says what is still missing after the timeout, or None if nothing is missing.
+    After the timeout, return a text that describes the next missing condition. Return None if nothing is missing.
     """
     progress = Progress()
     limit = time.monotonic() + timeout_s
@@ -208,7 +209,7 @@ def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> 
 
 
 def _missing(address: str, login: Login) -> str | None:
-    """Return a text that says what a node still waits for; None if it waits for nothing."""
+    """Return a text that describes the condition for which a node still waits, or None if it waits for nothing."""
     try:
         told = _ask(address, login)
     except saros.Error as error:
@@ -307,9 +308,9 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
-    """Print nodes and groups; return whether all nodes are up and all groups have a leader.
+    """Print nodes and groups. Return whether all nodes are up and all groups have a leader.
 
-    Without a login, the groups are unknown, and only the nodes count.
+    Without a login, the groups are unknown, and the result depends only on the nodes.
     """
     running = {node: found.pid for node in cluster.nodes if (found := cluster.running(node)) is not None}
     told = None if login is None else _ask_any(cluster, list(running), login)
@@ -374,7 +375,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
         failures: dict[NodeId, str] = {}
-        for node in nodes:  # one after the other: a node that has started need not wait for the others
+        for node in nodes:  # in separate calls, so that a node that has started does not wait for the next nodes
             failures |= local_cluster.start(cluster, [node], options.log_level, options.timeout, say)
     if failures:
         return _failed("add-node", failures)

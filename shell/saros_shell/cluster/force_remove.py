@@ -1,7 +1,8 @@
 """`saros cluster remove-node --force`: removes permanently lost nodes, even if groups have lost their majority.
 
-The user is shown which data will be lost, computed from SHOW REGIONS, and must confirm the removal. After the statement
-GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for `confirmed`, which asks on a terminal.
+The command computes from SHOW REGIONS which data will be lost, and shows this to the user, who must confirm the
+removal. After the statement GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for
+`confirmed`, which asks on a terminal.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _META = "ConfigRegion"
 
 
 def named(nodes: Collection[NodeId]) -> str:
-    """Return nodes as a user types them: `2 3`."""
+    """Return ids of nodes in the form in which a user types them: `2 3`."""
     return " ".join(map(str, sorted(nodes)))
 
 
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
-    """Return a warning that lists the data that may be lost; `regions` are the rows of SHOW REGIONS."""
+    """Return a warning that lists the data that may be lost. `regions` are the rows of SHOW REGIONS."""
     lines = [
         f"These nodes will be removed as permanently lost: {named(nodes)}.",
         "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",
@@ -42,7 +43,7 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
         return []
     if not left:
         return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
-    if 2 * len(left) == len(members):  # every majority included at least one remaining replica
+    if 2 * len(left) == len(members):  # each majority had at least one of the remaining replicas
         return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
     return [
         f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."
@@ -54,7 +55,7 @@ def _or(nodes: Sequence[object]) -> str:
 
 
 def confirmed(nodes: Collection[NodeId]) -> bool:
-    """Ask for confirmation by typing the node ids, and return whether it was given.
+    """Ask the user to confirm by typing the node ids. Return whether the user did.
 
     Raises UserMistake if there is no terminal.
     """

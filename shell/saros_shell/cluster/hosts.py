@@ -5,8 +5,8 @@
     join          add a folder on this machine as a node to a running cluster:
                   ADMIT NODE -> cluster.json -> certificates, by hand -> process -> ADD NODE -> wait
 
-`join` may be repeated at any time: it skips the steps that are done. It logs in as an administrator to admit the node.
-Private keys are never transferred. Single-threaded.
+`join` may be repeated at any time: it skips the steps that are done. To admit the node, `join` logs in as an
+administrator. Private keys are never transferred. Single-threaded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.addresses import host_and_port, is_loopback
 
 _START_SECONDS = 60.0
-#: Timeout of the check whether a node uses TLS: a node answers at once or not at all.
+#: Timeout of the check whether a node uses TLS. It is short, because a node answers at once or not at all.
 _ASK_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 
@@ -197,7 +197,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace) -> int:
-    """Take the steps of joining that are possible now; return 1 if the user must act before the remaining steps."""
+    """Take the steps of joining that are possible now. Return 1 if the user must act before the remaining steps."""
     with connect_to(options.to, options) as connection:
         if options.replace is not None:
             _check_node_exists(connection, options)
@@ -209,7 +209,7 @@ def join(options: argparse.Namespace) -> int:
 
 
 def _check_node_exists(connection: saros.Connection, options: argparse.Namespace) -> None:
-    """Raise UserMistake if the node to replace does not exist, unless this call repeats an earlier one."""
+    """Raise UserMistake if the node to replace does not exist, unless this call repeats an earlier call."""
     nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
     if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
         raise UserMistake(
@@ -218,7 +218,7 @@ def _check_node_exists(connection: saros.Connection, options: argparse.Namespace
 
 
 def _admitted(connection: saros.Connection, options: argparse.Namespace) -> ClusterFile:
-    """Return the folder's cluster.json; if it has none, admit the node and write it. Raises UserMistake."""
+    """Return the folder's cluster.json. If it does not exist, admit the node and write the file. Raises UserMistake."""
     disk = LocalDisk()
     found = load(options.data, disk)
     if found is None:
@@ -239,7 +239,7 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
 
 
 def _may_start(folder: str, file: ClusterFile) -> bool:
-    """Return whether the node has the certificates that it needs; otherwise print what to do. Raises UserMistake."""
+    """Return whether the node has the certificates that it needs. If not, print the next steps. Raises UserMistake."""
     credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock(), file)
     answers = (_speaks_tls(address.peer) for address in file.nodes.values())
     with_tls = next((answer for answer in answers if answer is not None), None)
@@ -262,9 +262,9 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
 
 
 def _speaks_tls(address: str) -> bool | None:
-    """Return whether the server at `address` uses TLS; None if it does not answer.
+    """Return whether the server at `address` uses TLS, or None if it does not answer.
 
-    The node itself checks the server's certificate later, when it connects.
+    This function does not check the server's certificate. The new node checks it later, when it connects.
     """
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE

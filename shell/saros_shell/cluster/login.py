@@ -1,9 +1,9 @@
 """Logins of the `saros cluster` commands: their options, and the resulting user and password.
 
 the cluster has no administrator    an empty login
---user NAME                         the password is from --password-file, SAROS_PASSWORD or a prompt
---to saros://NAME@host              the same
-neither                             None: the nodes cannot be queried, and only processes are shown
+--user NAME                         the password comes from --password-file, SAROS_PASSWORD or a prompt
+--to saros://NAME@host              as with --user
+neither option                      None: the nodes cannot be queried, and only processes are shown
 
 Single-threaded.
 """
@@ -22,7 +22,7 @@ from saros_storage.base.errors import UserMistake
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user and a password; both are empty for a cluster without users."""
+    """A user and a password. Both are empty for a cluster without users."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -37,7 +37,7 @@ def login_options(
 
 
 def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
-    """Return the login for a cluster's nodes; None if the cluster has users, but the options name no user.
+    """Return the login for a cluster's nodes, or None if the cluster has users, but the options name no user.
 
     Raises UserMistake if a user has no password, ConfigurationError if the password file does not exist.
     """
@@ -46,7 +46,7 @@ def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None
 
 
 def given_login(options: argparse.Namespace) -> Login | None:
-    """Return the login from the options; None if the options name no user. Raises like `login_of`."""
+    """Return the login from the options, or None if the options name no user. Raises like `login_of`."""
     if options.user is None:
         return None
     password = read_password(options.password_file) if options.password_file else password_of_user(options.user)

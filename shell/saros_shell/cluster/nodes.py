@@ -3,10 +3,10 @@
     add     ADMIT NODE -> folder with its cluster.json -> process -> ADD NODE -> wait
     remove  REMOVE NODE -> wait -> stop the process, and record that it must not be started again
             by force: first GIVE UP NODE, for permanently lost nodes (`force_remove`)
-    replace both in one change: REPLACE NODE; the node that leaves may be permanently lost
+    replace add and remove in one change: REPLACE NODE; the node that leaves may be permanently lost
 
-A repeated call resumes an interrupted call: it adds a node that was admitted before, and waits for a node that is
-leaving. Single-threaded.
+A repeated call resumes an interrupted call: it adds a node that was already admitted, and waits for a node that is
+already leaving. Single-threaded.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Say = Callable[[str], None]
 
 
 def connect(cluster: LocalCluster, login: Login, besides: Collection[NodeId] = ()) -> saros.Connection:
-    """Connect to the running nodes, except `besides`.
+    """Connect to the running nodes, except the nodes in `besides`.
 
-    Raises saros.Error, or UserMistake if no node runs except those.
+    Raises saros.Error, or UserMistake if no other node is running.
     """
     running = [node for node in cluster.nodes if node not in besides and cluster.running(node) is not None]
     if not running:
@@ -59,7 +59,7 @@ def cluster_report(connection: saros.Connection) -> ClusterReport:
 def admit(
     cluster: LocalCluster, login: Login, count: int, base_port: int | None, disk: Disk
 ) -> tuple[LocalCluster, list[NodeId]]:
-    """Admit nodes on this machine until `count` nodes wait to join; return the enlarged cluster and these nodes' ids.
+    """Admit nodes on this machine until `count` nodes wait to join. Return the enlarged cluster and these nodes' ids.
 
     Nodes that were admitted earlier and still wait come first. Raises saros.Error, UserMistake.
     """
@@ -86,19 +86,19 @@ def _ids(text: object) -> list[int]:
 def add(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say, *, wait: bool) -> Mapping[NodeId, str]:
     """Add the nodes to the cluster and, with `wait`, wait until they have joined.
 
-    Returns the nodes that did not join, and the reason for each. Raises saros.Error.
+    Return the nodes that did not join, each with the reason. Raises saros.Error.
     """
     with connect(cluster, login) as connection:
         connection.execute(f"add node {', '.join(map(str, nodes))}")
         if not wait:
             return {}
-        wait_for_change(connection, say)  # on the same connection, since its node knows of the change
+        wait_for_change(connection, say)  # on the same connection, because the node of the connection knows the change
         left = waiting(rows_of(connection, "show cluster"))
     return {node: "the change was aborted, so it has not joined; run this again" for node in nodes if str(node) in left}
 
 
 def wait_for_change(connection: saros.Connection, say: Say) -> None:
-    """Wait until no change is in progress, as far as the connection's node knows."""
+    """Wait until the connection's node reports no change in progress."""
     while rows := rows_of(connection, "show cluster change"):
         say(change_line(rows))
         time.sleep(_POLL_SECONDS)
@@ -139,7 +139,7 @@ def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], sa
 
 
 def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool:
-    """Return whether the node is in the cluster and not leaving yet. Raises saros.Error."""
+    """Return whether the node is in the cluster and is not leaving yet. Raises saros.Error."""
     with connect(cluster, login, [node]) as connection:
         return bool(_rows_of_node(connection, node)) and not _is_leaving(connection, node)
 

@@ -5,8 +5,8 @@
     saros backup list DIR      saros backup verify DIR
     saros restore --from DIR --data NEWFOLDER [--at INDEX|TIME]
 
-Ctrl-C ends a backup; the next backup reuses the files that were already copied. Exit codes: 0 success, 1 failure, or
-verify found a problem, 2 wrong usage, 130 interrupted.
+Ctrl-C ends a backup; the next backup reuses the files that were already copied. Exit codes: 0 success, 1 failure or a
+problem found by verify, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def restore_parser() -> argparse.ArgumentParser:
 
 
 def _point(text: str) -> AtIndex | AtTime:
-    """Return an index of the log or a point in time; a time without a zone is in UTC."""
+    """Return an index of the log or a point in time. A time without a zone is in UTC."""
     if text.isdecimal():
         return AtIndex(int(text))
     try:
@@ -272,7 +272,7 @@ _NUMBERS = (0, 2, 3)
 
 
 def _row(catalog: Catalog, first: Catalog) -> tuple[str, ...]:
-    """Return a line of `backup list`; `first` is the oldest backup from which the log continues to this one."""
+    """Return a line of `backup list`. `first` is the oldest backup from which the log continues to this backup."""
     kind = "incremental" if catalog.incremental else "full"
     files = sum(len(objects) for objects in catalog.objects)
     times = _span(taken_time(first), taken_time(catalog))

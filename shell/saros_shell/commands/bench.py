@@ -1,7 +1,7 @@
 """`saros bench`: measures the database on this machine with a workload like that of iot-benchmark.
 
     groups * devices * sensors      root.bench.g3.d7.s0 ... each a wave (sine, square, sawtooth, walk)
-    writes   batches of rows per device, round-robin; a fraction of them late; one thread per client
+    writes   batches of rows per device, round-robin; a fraction of the batches late; one thread per client
     queries  numbered as in iot-benchmark, each for random devices and times
 
 Prints throughput and latency percentiles; `--json` for programs. `--durability` sets the guarantee of acknowledged
@@ -77,7 +77,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark; return 0, 1 if the database reported an error, or 130 if interrupted."""
+    """Run the benchmark. Return 0, 1 if the database reported an error, or 130 if interrupted."""
     options = parser().parse_args(arguments)
     folder = options.database or tempfile.mkdtemp(prefix="saros-bench-")
     try:
@@ -178,7 +178,7 @@ def warm(connection: saros.Connection) -> None:
 
 
 def make_databases(connection: saros.Connection, groups: int) -> None:
-    """Create the databases that do not exist yet; there are several, so that all groups of a cluster share the work."""
+    """Create the databases that do not exist yet. With several databases, all groups of a cluster share the work."""
     known = {row[0] for row in connection.execute("show databases").fetchall()}
     for group in range(groups):
         if f"{_ROOT}.g{group}" not in known:
@@ -224,7 +224,7 @@ def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
 def write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
     """Let all clients write the batches of their devices.
 
-    The rate is computed from the wall-clock time. Flushes run in the background meanwhile.
+    The rate is computed from the wall-clock time. During that time, flushes run in the background.
     """
     pools = _pools(options)
     devices = options.groups * options.devices
@@ -253,7 +253,7 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
 
 
 def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -> float:
-    """Run the clients concurrently and return the seconds until the last client is done.
+    """Run the clients concurrently. Return the seconds until the last client is done.
 
     Ctrl-C, or an exception of one client, stops all clients.
     """
@@ -350,7 +350,7 @@ def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.
 
 
 def _print_step(name: str) -> None:
-    """Show the current measurement on a terminal; an empty name clears the line."""
+    """Show the current measurement on a terminal. An empty name clears the line."""
     if sys.stderr.isatty():
         line = f"measuring {name} ..." if name else ""
         sys.stderr.write(f"\r{line:<{_LINE_CHARACTERS}}\r")

@@ -29,7 +29,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Open a console; return the exit code."""
+    """Open a console, and return the exit code."""
     options = parser().parse_args(arguments)
     url = _url_of(options.target)
     if url is not None:
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _url_of(target: str) -> str | None:
-    """Return the URL of a running node's HTTP service; None if the target is a folder."""
+    """Return the URL of a running node's HTTP service, or None if the target is a folder."""
     if target.startswith(("http://", "https://")):
         return target.removesuffix("/").removesuffix("/console")
     if target.startswith(SCHEME):
@@ -100,7 +100,7 @@ def _serve(options: argparse.Namespace) -> int:
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
-        while not ended.wait(_LOOK_SECONDS):  # if another thread receives the signal, this thread does not wake
+        while not ended.wait(_LOOK_SECONDS):  # polls: if another thread gets the signal, `wait` does not end
             pass
         warming.stop()
     finally:

@@ -1,8 +1,8 @@
 """Data folders that can only be read: they are on a read-only file system, or another user owns them.
 
-    hold            keep other processes from serving the folder: the lock if it can be opened, otherwise a warning
-    readable_copy   a writable folder with links to the data files and copies of the others, for callers that need a
-                    database
+    hold            keeps other processes from serving the folder with a lock; prints a warning if it cannot be locked
+    readable_copy   makes a writable folder with links to the data files and copies of the other files, for callers that
+                    must open a database
 
 Thread-safe.
 """

@@ -51,9 +51,9 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def _await_end(pid: int) -> None:
-    """Wait briefly for the end of a process that has released its folder, so that its last output precedes ours.
+    """Wait for the end of a process that has released its folder, so that its last output precedes this command's.
 
-    The wait is short because an ended process seems to run until its parent reaps it.
+    The time limit is short, because an ended process seems to run until its parent reaps it.
     """
     limit = time.monotonic() + _LAST_WORDS_SECONDS
     while time.monotonic() < limit:

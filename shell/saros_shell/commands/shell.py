@@ -1,7 +1,7 @@
-"""`saros shell [FOLDER]`: interactive on a terminal; otherwise it runs the text of -e, -f or standard input, and exits.
+"""`saros shell [FOLDER]`: is interactive on a terminal, or runs the statements of -e, -f or standard input, and exits.
 
-Exit codes: 0 all statements ran, 1 a statement failed (those after it are not run), 2 wrong usage or the folder cannot
-be opened, 130 interrupted.
+Exit codes: 0 all statements ran, 1 a statement failed, 2 wrong usage or the folder cannot be opened, 130 interrupted.
+After a failed statement, the later statements are not run, except with --continue.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield options.file, script_text(options.file)
     else:
         if isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(newline="")  # do not change line ends within values
+            sys.stdin.reconfigure(newline="")  # keeps line ends within values unchanged
         try:
             text = sys.stdin.read()
         except UnicodeDecodeError as error:

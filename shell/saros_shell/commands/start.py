@@ -1,6 +1,6 @@
 """`saros start`: starts a server for a folder, in the background or in the foreground.
 
-For a server in the background, only the server process loads the database, not this command.
+If the server runs in the background, only the server process loads the database; this command does not.
 
 Exit codes: 0 the server runs, 1 failure, 2 wrong usage.
 """

@@ -210,7 +210,7 @@ def _round(folder: SenderFolder, name: str) -> None:
 
 
 def _failure_reporter(name: str) -> Callable[[Exception, float], None]:
-    """Return a function that prints failed attempts, and shortens a failure that repeats the previous one."""
+    """Return a function that prints failed attempts. It abbreviates an error that repeats the previous error."""
     before = ""
 
     def report(error: Exception, seconds: float) -> None:
@@ -268,7 +268,7 @@ def _run(folder: SenderFolder, path: str) -> int:
 
 
 def _sender(data: str) -> int:
-    """Return the id of the process that sends in the background; 0 if there is no such process."""
+    """Return the id of the process that sends in the background, or 0 if there is none."""
     try:
         FolderLock.acquire(os.path.join(data, FOLDER)).release()
     except FolderInUse as error:

@@ -1,8 +1,9 @@
 """`saros tsfile inspect|verify|dump FILE`: shows the content of a TsFile of any origin, and changes nothing.
 
-    inspect    devices and series and, with --chunks and --pages, these; with encodings, statistics and sizes
+    inspect    prints devices and series, and with --chunks and --pages also chunks and pages, each with its encodings,
+               statistics and sizes
     verify     decodes every page and recomputes every statistic; prints a line per file and per problem
-    dump       the points
+    dump       prints the points
 
 Exit codes: 0 success, 1 a file is damaged or cannot be read, 2 wrong usage.
 """
@@ -32,7 +33,7 @@ from saros_storage.tsfile.file_outline import DeviceSurvey, outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 
-#: Points printed at a time.
+#: The number of points that are printed at a time.
 _BATCH_ROWS = 10_000
 
 

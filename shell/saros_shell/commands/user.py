@@ -1,9 +1,9 @@
-"""`saros user init`: creates the first administrator of a folder that no process has open, or sets its password.
+"""`saros user init`: creates an administrator, or sets its password, in a folder that no process has open.
 
 `saros user hash` prints the hash of a password for `saros cluster init`: all nodes of a new cluster need the same hash.
 
-Write permission for the folder suffices, so this also restores access if all passwords are lost. Exit codes: 0 success,
-1 failure, 2 wrong usage.
+`init` needs no password, only write permission for the folder, so it also restores access if all passwords are lost.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _ask(name: str) -> str:
-    """Ask for the password twice on the terminal; without a terminal, read the first line of standard input."""
+    """Ask for the password twice on the terminal. Without a terminal, read the first line of standard input."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass(f"password of {name}: ")

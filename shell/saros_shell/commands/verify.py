@@ -1,7 +1,7 @@
 """`saros verify DIR`: checks all checksums of a data folder, and changes nothing.
 
-No process may serve the folder meanwhile. The folder may be on a read-only file system. Exit codes: 0 no problems, 1
-problems, 2 wrong usage.
+No process may serve the folder during the check. The folder may be on a read-only file system. Exit codes: 0 no
+problems, 1 problems, 2 wrong usage.
 """
 
 from __future__ import annotations

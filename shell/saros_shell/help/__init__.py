@@ -1,4 +1,4 @@
-"""Generate help from the parsers of the `saros` command: completion scripts of shells, and the man page.
+"""Help that is generated from the parsers of the `saros` command: completion scripts of shells, and the man page.
 
     command_line    the commands with their options, from all parsers
     completion      scripts for bash, zsh, fish; `saros completion`

@@ -4,7 +4,7 @@
     zsh     saros completion zsh > a folder of $fpath/_saros
     fish    saros completion fish > ~/.config/fish/completions/saros.fish
 
-The scripts contain the words of all commands, so completion need not start Python. A word that is neither a
+The scripts contain the words of all commands, so that completion does not start Python. A word that is neither a
 command nor an option is completed as a file name.
 """
 

@@ -4,8 +4,8 @@
                   └ does not fit            └ refused: column by column, then value by value
                     (refusal)                 (refusal of the values that fail alone)
 
-In an outage (DatabaseError), the whole batch fails, and the caller must write it once more later. A row overwrites an
-earlier row with the same time, so writing rows twice changes nothing. Not thread-safe.
+In an outage (DatabaseError), the whole batch fails, and the caller must write it again later. A row overwrites an
+earlier row with the same time, so writing rows twice has no further effect. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from saros_storage.base.types import DataType, Int64Array
 
 #: The number of batches that are sent concurrently, so that they share an fsync of the log.
 _SENT_AT_ONCE = 8
-#: The maximum number of devices whose types are cached, and the age of a cached type from which a value that does not
-#: fit triggers a new look-up.
+#: The maximum number of devices whose types are cached. If a value does not fit a cached type that is at least
+#: `_LOOKUP_S` old, the type is looked up again.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
-#: The error code of a closed connection, which says nothing about the rows.
+#: The error code of a closed connection. The error does not mean that the rows are wrong.
 _CLOSED = 2014
 #: No batch reaches this number of rows, so only `flush` sends batches.
 _NO_ROWS_LIMIT = 1 << 40
@@ -61,7 +61,7 @@ class _DeviceRows(msgspec.Struct):
             column.append(value)
 
     def columns(self) -> Iterator[tuple[str, list[Value | None]]]:
-        """Return all columns; nulls are appended to those that are shorter than `times`."""
+        """Return all columns, with nulls appended to columns that are shorter than `times`."""
         for name, column in self.values.items():
             yield name, column + [None] * (len(self.times) - len(column))
 
@@ -79,9 +79,9 @@ class BatchWriter:
         self._looked_up: dict[str, float] = {}
 
     def write(self, messages: ReadMessages) -> int:
-        """Write the rows, and add refusals to `messages`; return the number of points.
+        """Write the rows, and add refusals to `messages`. Return the number of points.
 
-        Raises DatabaseError in an outage, after which some of the rows may be written.
+        Raises DatabaseError in an outage. Some of the rows may be written nevertheless.
         """
         if len(self._looked_up) >= _DEVICES_KEPT:
             self._types, self._looked_up = SeriesTypes(self._connection), {}
@@ -118,9 +118,9 @@ class BatchWriter:
         return converted
 
     def _known_type(self, device: str, measurement: str) -> DataType | None:
-        """Return the type of a series.
+        """Return the type of a series, or None if the series does not exist.
 
-        None if the series does not exist. If its path is invalid, the insert reports this.
+        The result is also None if the path is invalid. The insert then reports the error.
         """
         try:
             return self._types.type_of(device, measurement)
@@ -138,7 +138,7 @@ class BatchWriter:
     def _insert_all(
         self, devices: Mapping[str, _DeviceRows], columns: Mapping[str, Mapping[str, pa.Array]]
     ) -> list[str]:
-        """Write all devices together; return the devices whose rows are refused. Raises DatabaseError."""
+        """Write all devices together. Return the devices whose rows are refused. Raises DatabaseError."""
         for device, of_device in columns.items():
             if of_device:
                 times = pa.array(devices[device].times, pa.int64())
@@ -163,7 +163,7 @@ class BatchWriter:
         self._types.write(device, {name: type_ for name, type_ in found if type_ is not None}, aligned=self._aligned)
 
     def _insert_parts(self, device: str, rows: _DeviceRows, messages: ReadMessages) -> int:
-        """Write a device's columns one by one, without the values that are refused; return the number of points."""
+        """Write a device's columns one by one, without the values that are refused. Return the number of points."""
         times = np.array(rows.times, np.int64)
         points = 0
         for name, array in self._columns(device, rows, messages).items():
@@ -177,9 +177,9 @@ class BatchWriter:
     def _insert_halves(
         self, device: str, times: Int64Array, name: str, array: pa.Array, indices: Int64Array
     ) -> Iterator[tuple[int, saros.Error]]:
-        """Write some values of a column; if they are refused, write each half of them separately.
+        """Write some values of a column. If they are refused, write each half of them separately.
 
-        Yields the index and the error of each value that is refused even if it is written alone.
+        Yield the index and the error of each value that is refused even if it is written alone.
         """
         try:
             columns = {name: array.take(pa.array(indices))}

@@ -1,12 +1,12 @@
-"""The loop of `saros mqtt`: it receives messages, writes them, sets refused messages aside, and acknowledges all.
+"""The loop of `saros mqtt`: receives messages, writes them, sets refused messages aside, and acknowledges all of them.
 
     receive -> read -> write, repeated during an outage -> dead letters, synced -> acknowledge
        ^                                                                                      │
        └──────────────────────────────────────────────────────────────────────────────────────┘
 
-A message is acknowledged once its points are durable and, if it is refused, its dead letter is durable too. So after a
-crash of any part, the broker redelivers every message that is not yet durable. Messages that arrive during a write form
-the next batch.
+A message is acknowledged once its points are durable. If the message is refused, its dead letter must be durable, too.
+Therefore, after a crash of any part, the broker redelivers every message that is not yet durable. Messages that arrive
+during a write form the next batch.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class Writer(Protocol):
     """A writer of the rows or lines that a reader returns."""
 
     def write(self, messages: ReadMessages, /) -> int:
-        """Write rows or lines, and add refusals to `messages`; return the number of points. Raises DatabaseError."""
+        """Write rows or lines, and add refusals to `messages`. Return the number of points. Raises DatabaseError."""
         ...
 
 
 class NotWritten(Exception):
-    """Messages could not be written before the command ended; the broker still has these messages."""
+    """Messages could not be written before the command ended. The broker still has these messages."""
 
 
 class Bridge:
     """The loop between a broker and a database.
 
-    `report` is called with messages about outages, `progress` after each batch.
+    The loop calls `report` with messages about outages, and `progress` with the counts after each batch.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Bridge:
         self._progress = progress
 
     def run(self, stopped: Event) -> None:
-        """Process messages until `stopped` is set, and then the messages that have already arrived.
+        """Process messages until `stopped` is set, and finally the messages that have already arrived by then.
 
         Raises ClientIdInUse, NotWritten.
         """

@@ -3,9 +3,9 @@
     connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with growing pauses
 
 Filters are subscribed with QoS 1, and the broker stores messages for the client id while the client is disconnected. A
-message is acknowledged only on the connection on which it arrived. On the next connection the broker redelivers the
-message, and the old packet identifier may belong to another message. The broker sends at most `in_flight`
-unacknowledged messages.
+message is acknowledged only on the connection on which it arrived, because on the next connection, the broker
+redelivers the message, and the old packet identifier may belong to another message. With MQTT 5, the broker sends at
+most `in_flight` unacknowledged messages.
 
 There is no background thread: only `receive` serves the network. While the caller writes, TCP applies back-pressure to
 the broker. If the broker closes a connection that is silent for too long, `receive` reconnects. Not thread-safe.
@@ -34,13 +34,13 @@ VERSIONS = {"5": mqtt.MQTTv5, "3.1.1": mqtt.MQTTv311}
 KEEPALIVE_S = 60
 #: The maximum time until the broker accepts the connection and the subscriptions.
 _ACCEPT_S = 10.0
-#: The longest wait in one call; the caller can check for signals between calls.
+#: The longest wait in one call. The caller can check for signals between calls.
 _POLL_S = 0.2
-#: First and longest pause between attempts to connect; the pauses start again after a connection that lasted
-#: `_STABLE_S`.
+#: The first and the longest pause between attempts to connect. Pauses double, and begin again with the first pause
+#: after a connection that lasted at least `_STABLE_S`.
 _PAUSE_S, _PAUSE_MAX_S, _STABLE_S = 0.5, 30.0, 10.0
 _QOS = 1
-#: MQTT 5: send retained messages only for a new subscription, not for one that the session already has.
+#: MQTT 5: the broker sends retained messages only for a new subscription, not for one that the session already has.
 _RETAINED_IF_NEW = 1
 #: MQTT 5: another client has connected with the same client id.
 _TAKEN_OVER = 142
@@ -79,9 +79,9 @@ class BrokerOptions:
 class Message(msgspec.Struct):
     """A message of a topic.
 
-    connection  the number of the connection on which it arrived
-    number      its packet identifier, for the acknowledgement; 0: it needs none (QoS 0)
-    arrival     the time given to its rows without a time
+    connection  the number of the connection on which the message arrived
+    number      the packet identifier, for the acknowledgement; 0: no acknowledgement is needed (QoS 0)
+    arrival     the time given to rows of the message that have no time
     """
 
     topic: str
@@ -92,13 +92,13 @@ class Message(msgspec.Struct):
 
 
 class BrokerConnection:
-    """A connection that reconnects; `report` gets a message when the connection is lost, and when it is restored."""
+    """A connection that reconnects. `report` gets a message when the connection is lost, and when it is restored."""
 
     def __init__(self, options: BrokerOptions, report: Callable[[str], None]) -> None:
         self._options = options
         self._report = report
         self._client = self._new_client()
-        #: The number of the current connection; the first is 1.
+        #: The number of the current connection. The first connection has the number 1.
         self._connection = 0
         #: Messages that the caller has not taken yet, and the size of their payloads.
         self._received: list[Message] = []
@@ -110,7 +110,7 @@ class BrokerConnection:
         self._subscribed = False
         self._refusal = ""
         self._is_taken_over = False
-        #: The reason why the connection ended; "" while it is open.
+        #: The reason why the connection ended, or "" while it is open.
         self._lost = "not connected"
         self._pause_s = _PAUSE_S
         self._opened_at = self._retry_at = 0.0
@@ -140,10 +140,10 @@ class BrokerConnection:
         self._opened_at = time.monotonic()
 
     def receive(self, messages_max: int, bytes_max: int, linger_s: float) -> list[Message]:
-        """Return the messages that have arrived, or none after a short wait; reconnect if needed.
+        """Return the messages that have arrived, or none after a short wait. Reconnect if needed.
 
-        After the first message, more are collected for `linger_s` seconds, up to `messages_max` or `bytes_max`.
-        Raises ClientIdInUse.
+        After the first message, further messages are collected for `linger_s` seconds, up to `messages_max` or
+        `bytes_max`. Raises ClientIdInUse.
         """
         if self._lost and not self._reconnect():
             return []
@@ -162,14 +162,14 @@ class BrokerConnection:
         return received
 
     def acknowledge(self, messages: Iterable[Message]) -> None:
-        """Acknowledge messages of the current connection; the broker redelivers messages of earlier connections."""
+        """Acknowledge messages of the current connection. The broker redelivers messages of earlier connections."""
         for message in messages:
             if message.number and message.connection == self._connection and not self._lost:
                 self._unacknowledged.pop(message.number, None)
                 self._client.ack(message.number, _QOS)
 
     def close(self) -> None:
-        """Disconnect; the broker keeps the session."""
+        """Disconnect. The broker keeps the session."""
         self._client.disconnect()
         self._client.loop_write()
 
@@ -236,7 +236,7 @@ class BrokerConnection:
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
 
     def _wait(self, seconds: float) -> None:
-        """Wait at most `seconds` until the broker has sent something; send pending packets."""
+        """Wait at most `seconds` until the broker has sent something, and send pending packets."""
         opened = self._client.socket()
         if opened is None:
             self._lost = self._lost or "the connection ended"

@@ -3,8 +3,8 @@
     saros mqtt --broker mqtt://127.0.0.1 --topic 'plant/{area}/{device}' --path 'root.plant.{area}.{device}' -d TARGET
 
 On Ctrl-C or SIGTERM, the command writes and acknowledges the messages that have arrived, and ends. A second signal ends
-it at once, and the broker redelivers unacknowledged messages. Exit codes: 0 stopped, 1 the broker or the database
-refused the connection, 2 wrong usage, 130 interrupted twice.
+the command at once, and the broker redelivers unacknowledged messages. Exit codes: 0 stopped, 1 the broker or the
+database refused the connection, 2 wrong usage, 130 interrupted twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PASSWORD_VARIABLE = "SAROS_MQTT_PASSWORD"  # noqa: S105 - a name
 _BATCH_BYTES = 8 << 20
 #: The number of seconds between two lines of counts.
 _COUNTS_S = 60.0
-#: Seconds for which a call to the database looks for a live node; after that, the command retries.
+#: Seconds for which a call to the database looks for a live node. If the call fails, the command retries the write.
 _FAILOVER_S = 5.0
 _WEEK_S = 7 * 24 * 3_600
 _IN_FLIGHT_MAX = 65_535
@@ -192,7 +192,7 @@ def _no_passphrase() -> str:
 
 
 def _client_id(options: argparse.Namespace, address: BrokerAddress) -> str:
-    """Return the client id; the default is the same for each run on this machine with the same options."""
+    """Return the client id. All runs on this machine with the same options have the same default id."""
     what = "\n".join([str(address), address.user, *options.topic, os.path.abspath(options.database)])
     return options.client_id or f"saros-{socket.gethostname()}-{hashlib.sha256(what.encode()).hexdigest()[:_ID_DIGITS]}"
 
@@ -264,7 +264,7 @@ def _reader_and_writer(
 
 
 def _stop_on_signals() -> threading.Event:
-    """Return the event that the first Ctrl-C or SIGTERM sets; a second one ends the process."""
+    """Return the event that the first Ctrl-C or SIGTERM sets. A second signal ends the process."""
     stopped = threading.Event()
 
     def handle(_: int, __: FrameType | None) -> None:

@@ -3,8 +3,8 @@
     {"time": "2024-01-01T08:00:00+00:00", "topic": "plant/a", "payload": "x", "reason": "the payload is not a number"}
 
 A payload that is not UTF-8 is stored as `payload_base64` instead. When the file reaches `bytes_max` bytes, it is
-renamed to FILE.1, which replaces an earlier FILE.1. So the two files together have at most about twice that size. Not
-thread-safe.
+renamed to FILE.1, and replaces an earlier FILE.1. The two files together therefore have at most about twice this size.
+Not thread-safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 import orjson
 
-#: Payloads may be secret.
+#: The mode of the file. Only its owner can read it, because payloads may be secret.
 _MODE = 0o600
 
 
@@ -31,7 +31,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class DeadLetterFile:
-    """A file of dead letters; its methods raise OSError if it cannot be written."""
+    """A file of dead letters. Its methods raise OSError if the file cannot be written."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class DeadLetterFile:
         return open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, _MODE))
 
     def append(self, letters: Sequence[DeadLetter]) -> None:
-        """Write the letters; they are durable when this method returns."""
+        """Write the letters. They are durable when this method returns."""
         for letter in letters:
             if self._stream.closed or self._stream.tell() >= self._bytes_max:
                 self._rotate()

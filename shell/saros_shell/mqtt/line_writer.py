@@ -1,11 +1,11 @@
 """Writes payloads of line protocol together, and sets aside the payloads that the database refuses.
 
     payloads of a database --joined by newlines--> write_lines
-                              └ refused: each half, down to single payloads (refusal of those that fail alone)
+                              └ refused: each half, down to single payloads (refusal of payloads that fail alone)
 
 A payload that has lines without a time is written separately, with the time of its arrival. In an outage
-(DatabaseError), the whole batch fails, and the caller must write it once more later. Writing lines twice changes
-nothing. Not thread-safe.
+(DatabaseError), the whole batch fails, and the caller must write it again later. Writing lines twice has no further
+effect. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class LineWriter:
         self._precision = precision
 
     def write(self, messages: ReadMessages) -> int:
-        """Write the lines, and add refusals to `messages`; return the number of points.
+        """Write the lines, and add refusals to `messages`. Return the number of points.
 
-        Raises DatabaseError in an outage, after which some of the lines may be written.
+        Raises DatabaseError in an outage. Some of the lines may be written nevertheless.
         """
         joined: defaultdict[str, list[Lines]] = defaultdict(list)
         points = 0
@@ -44,7 +44,7 @@ class LineWriter:
         return points + sum(self._write(found, messages) for found in joined.values())
 
     def _write(self, found: Sequence[Lines], messages: ReadMessages) -> int:
-        """Write payloads of one database; if they are refused, write each half. Return the number of points."""
+        """Write payloads of one database. If they are refused, write each half. Return the number of points."""
         try:
             return self._connection.write_lines(
                 b"\n".join([lines.text for lines in found]),

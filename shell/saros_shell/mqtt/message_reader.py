@@ -1,8 +1,8 @@
 """Conversion of messages to rows.
 
-A message without a time gets the time of its arrival. Two messages with the same series never get the same time, since
-the later message would overwrite the earlier one. The later message gets the next tick instead. A message that is
-redelivered, on the same connection or after a reconnection, keeps its time. Not thread-safe.
+A message without a time gets the time of its arrival. Two messages with the same series never get the same time,
+because the later message would overwrite the earlier message. The later message gets the next tick instead. A message
+that is redelivered, on the same connection or after a reconnection, keeps its time. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATABASE_NODES = 2
 
 
 class ArrivalClock:
-    """A clock for times of arrival in the database's unit; for each series, these times strictly increase."""
+    """A clock for times of arrival in the database's unit. For each series, these times strictly increase."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -49,7 +49,7 @@ class Lines(msgspec.Struct, frozen=True):
 
 
 class ReadMessages(msgspec.Struct):
-    """Rows or lines of messages, each with the number of its message; and, by message, the reasons for refusals."""
+    """Rows or lines of messages, each with the number of its message, and the reasons for refusals by message."""
 
     rows: list[tuple[int, Row]] = msgspec.field(default_factory=list)
     lines: list[Lines] = msgspec.field(default_factory=list)
@@ -93,7 +93,7 @@ class MessageReader(msgspec.Struct, frozen=True):
 
 
 class LineReader(msgspec.Struct, frozen=True):
-    """A reader of payloads in line protocol; `tick_ns` is the database's unit."""
+    """A reader of payloads in line protocol. `tick_ns` is the length of the database's unit in nanoseconds."""
 
     router: Router
     clock: ArrivalClock

@@ -5,8 +5,8 @@
     iotdb-json   {"device": "root.a.b", "timestamp": 1, "measurements": ["s"], "values": [1.5]}
                  {"device": "root.a.b", "timestamps": [1, 2], "measurements": ["s"], "values": [[1.5], [2.5]]}
 
-A list of objects is allowed if each has a time. A value that no data type can hold, such as an object, is reported as a
-problem, and all other values are written. Pure: any thread.
+A list of objects is allowed if each object has a time. A value that no data type can hold, such as an object, is
+reported as a problem, and all other values are written. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_storage.base.paths import join_nodes, quote_node, split_path, unquote
 
 Value = bool | int | float | str
 
-#: The maximum number of characters of a number in a payload; a DOUBLE has at most 24.
+#: The maximum number of characters of a number in a payload. A DOUBLE needs at most 24 characters.
 _NUMBER_CHARACTERS_MAX = 400
 _WHOLE = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -36,7 +36,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class Row(msgspec.Struct):
-    """The values of a device at one time. Paths and names are canonical; `time` is None for the time of arrival."""
+    """The values of a device at one time. Paths and names are canonical. `time` is None for the time of arrival."""
 
     device: str
     time: int | None
@@ -51,9 +51,9 @@ class Parsed(msgspec.Struct):
 
 
 class TimeScale(msgspec.Struct, frozen=True):
-    """The meaning of times in payloads: numbers in `unit` since 1970, or ISO 8601 texts, in UTC if without offset.
+    """The meaning of times in payloads: numbers in `unit` since 1970, or ISO 8601 texts.
 
-    `database` is the database's unit, in which `ticks` returns times.
+    A text without an offset is in UTC. `ticks` returns times in the database's unit, `database`.
     """
 
     unit: str
@@ -84,7 +84,7 @@ class TimeScale(msgspec.Struct, frozen=True):
                 raise ValueError
 
     def _nanoseconds(self, text: str) -> int:
-        """Return the nanoseconds of an ISO 8601 text; `datetime` has only microseconds, so parse the fraction here."""
+        """Return the nanoseconds of an ISO 8601 text. The fraction is parsed here: `datetime` has only microseconds."""
         fraction = _FRACTION.search(text)
         moment = datetime.fromisoformat(text if fraction is None else text[: fraction.start()] + text[fraction.end() :])
         if moment.tzinfo is None:
@@ -93,7 +93,7 @@ class TimeScale(msgspec.Struct, frozen=True):
         return round(moment.timestamp()) * NANOSECONDS["s"] + int(digits.ljust(_NANOSECOND_DIGITS, "0"))
 
 
-#: Parses a payload; the second argument is the path of the topic, or None if the payload names the devices.
+#: A parser of payloads. Its second argument is the path of the topic, or None if the payload names the devices.
 Parser = Callable[[bytes, tuple[str, ...] | None], Parsed]
 
 
@@ -112,7 +112,7 @@ def parse_number(payload: bytes, path: tuple[str, ...] | None) -> Parsed:
 
 
 class JsonParser(msgspec.Struct, frozen=True):
-    """A parser of objects of measurements; `time_key` names the member that contains the time."""
+    """A parser of objects of measurements. `time_key` names the member that contains the time."""
 
     time_key: str | None
     scale: TimeScale

@@ -1,4 +1,4 @@
-"""Routes: map the topics of messages to devices and series.
+"""Routes, which map the topics of messages to devices and series.
 
     --topic 'plant/{area}/+'  -->  subscription plant/+/+     fields: {area} or {1}, {2}
     --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`
@@ -36,13 +36,13 @@ class TopicFilter(msgspec.Struct, frozen=True):
     #: The text to subscribe to.
     subscription: str
     pattern: re.Pattern[str]
-    #: The names of each wildcard: its number and, if the user gave it a name, that name.
+    #: The names of each wildcard: its number, and the name that the user gave it, if any.
     fields: tuple[tuple[str, ...], ...]
-    #: Whether the last wildcard is `#`.
+    #: True if the last wildcard is `#`.
     multi_level: bool
 
     def match(self, topic: str) -> dict[str, list[str]] | None:
-        """Return the levels of each field; None if the topic does not match."""
+        """Return the levels of the topic for each field, or None if the topic does not match."""
         found = self.pattern.fullmatch(topic)
         if found is None:
             return None
@@ -121,7 +121,7 @@ class PathTemplate(msgspec.Struct, frozen=True):
 
 
 def parse_template(text: str, topic: TopicFilter) -> PathTemplate:
-    """Return the template that --path describes; its fields are those of a topic. Raises MqttUsageError."""
+    """Return the template that --path describes. Its fields are those of a topic. Raises MqttUsageError."""
     marker = "field"
     while marker in text:
         marker += "_"
@@ -155,7 +155,7 @@ def _node_of(node: str, marker: str, names: Sequence[str]) -> _Node:
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A filter, and the path of its messages; None if the payload names the devices."""
+    """A filter, and the path of its messages. The path is None if the payload names the devices."""
 
     topic: TopicFilter
     path: PathTemplate | None
@@ -166,14 +166,14 @@ _TOPICS_CACHED = 100_000
 
 
 class Router:
-    """Routes in order of preference: the first whose filter matches gives the path of a topic."""
+    """Routes in order of preference: the first route whose filter matches a topic gives the path of the topic."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
         self._paths: dict[str, tuple[str, ...] | None] = {}
 
     def path_of(self, topic: str) -> tuple[str, ...] | None:
-        """Return the canonical nodes of a topic's path; None if the payload names the devices.
+        """Return the canonical nodes of a topic's path, or None if the payload names the devices.
 
         Raises BadMessage if no route matches, or if the topic yields no valid path.
         """

@@ -1,8 +1,8 @@
-"""Convert the values of messages to columns, each with the type of its series.
+"""Conversion of the values of messages to columns, each with the type of its series.
 
-An existing series determines the type. The first value of a new series makes it BOOLEAN, DOUBLE or TEXT. Integers fit
-floating-point series, and numbers without a fraction fit integer series. A value that does not fit the type is left
-out, and reported with a reason. All other values are converted. Pure: any thread.
+An existing series determines the type. A new series gets the type BOOLEAN, DOUBLE or TEXT from its first value.
+Integers fit floating-point series, and numbers without a fraction fit integer series. A value that does not fit the
+type is left out, and reported with a reason. All other values are converted. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def new_type(values: Sequence[Value | None]) -> DataType:
 
 
 def to_array(values: Sequence[Value | None], type_: DataType, scale: TimeScale) -> tuple[pa.Array, list[Misfit]]:
-    """Return the values as an array, with nulls for absent values and misfits; also return the list of misfits."""
+    """Return the values as an array, with nulls for absent values and misfits, and the list of misfits."""
     arrow = arrow_type(type_, pa.int64())
     if set(map(type, values)) <= _CONVERTED_BY_ARROW.get(type_, frozenset()):
         try:

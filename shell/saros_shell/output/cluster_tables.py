@@ -1,4 +1,4 @@
-"""Make the two tables of `saros cluster status` from the results of SHOW CLUSTER and SHOW REGIONS.
+"""The two tables of `saros cluster status`, which are made from the results of SHOW CLUSTER and SHOW REGIONS.
 
     node | address | pid | state | version | role       group | members | leader | term | applied | lag | ...
 
@@ -41,9 +41,9 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
 
 
 def waits_for(address: str, told: ClusterReport) -> str | None:
-    """Return a text that says what the node at `address` still waits for; None if it waits for nothing.
+    """Return the reason for which the node at `address` still waits, or None if it waits for nothing.
 
-    The text names the nodes that do not answer, since they may be the reason for the wait.
+    The text names the nodes that do not answer, because they may be the reason for the wait.
     """
     groups, nodes = leaderless(told.regions), unreachable(told.nodes)
     silent = f"{_named('node', nodes)} not answering {address}"
@@ -92,7 +92,7 @@ def _regrouped(row: Row) -> str:
 
 
 def _fetched(row: Row) -> str:
-    """Return the progress of the files that nodes fetch from other nodes, and the time left; "" without such files."""
+    """Return the progress of the files that nodes fetch from other nodes, and the time left, or "" without files."""
     expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
     if not expected:
         return ""
@@ -103,7 +103,7 @@ def _fetched(row: Row) -> str:
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:
     """Return a row per node.
 
-    `pids` are the process ids of running nodes. Without `told`, the values that nodes report are unknown.
+    `pids` has the process ids of the running nodes. If `told` is None, the values that nodes report are unknown.
     """
     known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
     regions: Sequence[Row] = () if told is None else told.regions
@@ -121,7 +121,7 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
 
 
 def node_rows_elsewhere(told: ClusterReport) -> list[Row]:
-    """Return a row per node of a cluster on several machines; the nodes' processes are not visible from here."""
+    """Return a row per node of a cluster on several machines, whose processes are not visible on this machine."""
     return [
         {
             "node": row["NodeID"],
@@ -178,7 +178,7 @@ def _groups(regions: Sequence[Row]) -> list[list[Row]]:
 
 
 def _leader(rows: Sequence[Row]) -> Row | None:
-    """Return the row of the leader with the highest term, since an earlier leader may not know of its successor yet."""
+    """Return the row of the leader with the highest term: an earlier leader may not know of its successor yet."""
     return max((row for row in rows if row["Role"] == "Leader"), key=_term, default=None)
 
 
@@ -195,7 +195,7 @@ def _text(value: object, unknown: str = _UNKNOWN) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return aligned rows with a header; there is at least one row, and all have the same columns."""
+    """Return aligned rows with a header. There must be at least one row, and all rows must have the same columns."""
     shown = pa.Table.from_pylist(list(rows))
     *lines, _ = render_table(shown.schema, shown.to_batches())
     return "".join(line + "\n" for line in lines)

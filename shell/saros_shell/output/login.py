@@ -1,7 +1,7 @@
-"""Get the password of a user from SAROS_PASSWORD or the terminal, if the target does not contain the password.
+"""Passwords of users, from SAROS_PASSWORD or the terminal, for targets that do not contain the password.
 
-So no password need be on the command line, which other users of the machine can see and which the shell stores in its
-history.
+The command line is not a safe place for a password: other users of the machine can see the command line, and the shell
+stores it in its history.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ VARIABLE = "SAROS_PASSWORD"
 
 
 def password_of(target: str) -> str | None:
-    """Return the password for a target; None if it needs no password, if it contains one, or if there is no terminal.
+    """Return the password for a target, or None if the target needs no password or already contains the password.
 
-    Raises InterfaceError if the target is invalid.
+    The result is also None if SAROS_PASSWORD is not set and there is no terminal. Raises InterfaceError if the target
+    is invalid.
     """
     if not target.startswith(SCHEME):
         return None
@@ -29,7 +30,7 @@ def password_of(target: str) -> str | None:
 
 
 def password_of_user(user: str, variable: str = VARIABLE) -> str | None:
-    """Return the value of the environment variable, or ask on the terminal; None if both are missing."""
+    """Return the value of the environment variable, or ask on the terminal. Return None if both are missing."""
     known = os.environ.get(variable)
     if known is not None or not sys.stdin.isatty():
         return known

@@ -1,7 +1,7 @@
-"""Paged output: results that do not fit the terminal are shown by `less`, if it is installed.
+"""Paged output: if `less` is installed, it shows results that do not fit the terminal.
 
 Long results, and tables that are wider than the screen, do not fit. The header of a table stays visible if `less`
-supports that (version 600).
+supports header lines (from version 600 on).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from itertools import islice
 
 from saros_shell.output.render import display_width
 
-#: Prompts in the syntax of `less`. `less` exits at once if everything fits the screen, except for wide tables, since
-#: their columns are cut off.
+#: Prompts in the syntax of `less`. `less` exits at once if all lines fit the screen, except for wide tables, whose
+#: columns are cut off.
 WIDE_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
 LONG_PROMPT = "-Ps?e(the end) .space goes on, q leaves"
 #: Printed after a result that the user has not paged through to its end.
@@ -31,7 +31,7 @@ _HEADER_VERSION = 600
 def print_paged(lines: Iterable[str]) -> bool:
     """Print lines, through the pager if they do not fit the terminal.
 
-    False if the user left the pager before the end.
+    Return False if the user left the pager before all lines were written to it.
     """
     size = shutil.get_terminal_size()
     iterator = iter(lines)
@@ -76,7 +76,7 @@ def _run_pager(command: list[str], head: list[str], rest: Iterator[str]) -> bool
 def _wait_until_left(pager: subprocess.Popen[str]) -> None:
     """Wait until the user leaves the pager.
 
-    Only the pager handles Ctrl-C meanwhile, since two programs must not read from one terminal.
+    During the wait, only the pager handles Ctrl-C, because two programs must not read from one terminal.
     """
     assert pager.stdin is not None
     while pager.returncode is None:

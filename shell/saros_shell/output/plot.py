@@ -8,8 +8,9 @@
            08:00  08:15
 
 All points in one column of dots are drawn as a vertical line from the least value to the greatest. Two columns are not
-connected across a gap, that is, an interval at least 1.9 times as long as the 90th percentile of the intervals. So a
-window without points is visible, and a series is connected even if the result also has a series of a higher rate.
+connected across a gap: an interval between points that is at least 1.9 times as long as the 90th percentile of the
+series' intervals. Therefore, a window without points is visible, and a series is connected even if the result also has
+a series with a higher rate.
 
 Pure: no terminal. NumPy does the work for each point, and Python code runs only once for each column.
 """
@@ -30,7 +31,7 @@ from saros_shell.output.render import display_width, iso_times
 Numbers = npt.NDArray[np.float64]
 Times = npt.NDArray[np.int64]
 
-#: The maximum number of charts on a screen; if there were more, each would be too low to read.
+#: The maximum number of charts on a screen. With more charts, each chart would be too low to read.
 SERIES_MAX = 8
 ROWS_MIN, ROWS_MAX = 4, 16
 #: The minimum number of characters from one tick's label to the next.
@@ -51,7 +52,7 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class NotPlottableError(Exception):
-    """The result cannot be drawn; the message is the reason."""
+    """The result cannot be drawn. The message is the reason."""
 
 
 class _Series(msgspec.Struct, frozen=True):
@@ -63,7 +64,7 @@ class _Series(msgspec.Struct, frozen=True):
 
 
 def plot(table: pa.Table, columns: int, lines: int) -> Iterator[str]:
-    """Yield the lines of the charts, which fit into `columns` x `lines` if there are few. Raises NotPlottableError."""
+    """Yield the lines of the charts. A few charts fit into `columns` x `lines`. Raises NotPlottableError."""
     series = _series_of(table)
     shown = series[:SERIES_MAX]
     left = min(int(one.times[0]) for one in shown)
@@ -139,7 +140,7 @@ def _canvas(series: _Series, left: int, right: int, width: int, rows: int) -> np
 
 
 def _scaled(values: Numbers, low: float, high: float, dots: int) -> npt.NDArray[np.int64]:
-    """Return the dot of each value; all dots are in the middle if the range is empty."""
+    """Return the position of each value in dots. If the range is empty, all positions are in the middle."""
     if high <= low:
         return np.full(len(values), (dots - 1) // 2)
     return np.rint((values - low) / (high - low) * (dots - 1)).astype(np.int64)
@@ -194,7 +195,7 @@ def _offset(type_: pa.DataType, at: int) -> int:
 
 
 def _time_texts(times: pa.Array, step_s: int) -> list[str]:
-    """Return the labels: the date where the day changes, and the time of day if each step is shorter than a day."""
+    """Return the labels: the date where the day changes, and the time of day if a step is shorter than a day."""
     texts = [str(text).rstrip("Z") for text in iso_times(times)]
     end = 10 if step_s >= _DAY else 16 if step_s >= _MINUTE else 19 if len(texts) > 2 else None
     made = [texts[0][:end].replace("T", " ")]

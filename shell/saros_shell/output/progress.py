@@ -23,11 +23,11 @@ class Progress:
         self._started = time.monotonic()
         self._drawn_at = 0.0
         self._silent = quiet or not sys.stderr.isatty()
-        #: The function that makes the text of the line from the elapsed seconds; `finish` draws the last one.
+        #: The last function that made the text of the line from the elapsed seconds. `finish` draws this text again.
         self._what: Callable[[float], str] | None = None
 
     def move_to(self, position: int) -> None:
-        """Set the number of bytes that are done; it never decreases."""
+        """Set the number of bytes that are done. The number never decreases."""
         self.bytes_done = max(self.bytes_done, min(position, self._total))
 
     def show(self, rows: int, points: int) -> None:
@@ -84,7 +84,7 @@ class Rate:
         _draw_line(f"{counted(count, what)}{more}, {rate:.0f} {what}s/s ")
 
     def finish(self) -> None:
-        """End the line; the next progress line is drawn below this one."""
+        """End the line, so that the next progress line is drawn below it."""
         if self._is_shown:
             sys.stderr.write("\n")
             self._is_shown = False

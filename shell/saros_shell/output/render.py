@@ -2,10 +2,10 @@
 
 A renderer takes Arrow record batches and yields lines as soon as they can be printed, so a result may have any size.
 Only a table buffers its first `WIDTH_ROWS` rows, to choose column widths (if a later value is wider, only its row is
-wider). Times are printed as ISO 8601 in the session's zone; numbers are right-aligned. A null is an empty CSV field (an
-empty text is ""), JSON null, or `null`. In tables and vertical blocks, control characters are escaped, since data must
-not control the terminal. A value with line breaks continues on the next line of a block; in a table, line breaks are
-escaped.
+wider). Times are printed as ISO 8601 in the session's zone; numbers are right-aligned. A null is an empty field in CSV,
+where an empty text is "", null in JSON, and `null` in tables and vertical blocks. In tables and vertical blocks,
+control characters are escaped, because data must not control the terminal. A value with line breaks continues on the
+next line of a block; in a table, line breaks are escaped.
 
 Pure: no terminal, no files.
 """
@@ -31,7 +31,7 @@ WIDTH_ROWS = 1_000
 NULL = "null"
 #: Control characters, line separators, and marks that change the direction of text.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: Matches CSV fields that need quotes; an empty field without quotes means null.
+#: Matches CSV fields that need quotes. An empty text needs quotes, because an empty field without quotes means null.
 _CSV_QUOTED = r'[",\r\n]|^$'
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
@@ -58,12 +58,12 @@ def _table_line(values: Iterable[str], widths: list[int], right: list[bool]) -> 
 
 
 def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """Yield CSV (RFC 4180) with a header line; each string may be many lines.
+    """Yield CSV (RFC 4180) with a header line. A yielded string may have many lines.
 
-    An empty field is an empty text if it is quoted, and otherwise null.
+    An empty field with quotes is an empty text, and an empty field without quotes is null.
     """
     yield ",".join(_csv_texts(text_to_arrow(TextArray.of(schema.names))))
-    absent = '""' if len(schema) == 1 else ""  # since a reader would not take an empty line for a row
+    absent = '""' if len(schema) == 1 else ""  # because a reader would skip an empty line
     for batch in batches:
         if batch.num_rows:
             rows = zip(*(_csv_texts(column, absent) for column in batch.columns), strict=True)
@@ -71,7 +71,7 @@ def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
 
 
 def _csv_texts(column: pa.Array, null: str = "") -> list[str]:
-    """Return the fields of a column; numbers, times and bytes need no quotes."""
+    """Return the fields of a column. Only texts may need quotes."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return _texts(column, null)
     special = pc.match_substring_regex(column, _CSV_QUOTED)
@@ -82,7 +82,7 @@ def _csv_texts(column: pa.Array, null: str = "") -> list[str]:
 
 
 def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """Yield one JSON object per row; NaN and infinities, which JSON lacks, are strings."""
+    """Yield one JSON object per row. NaN and infinities, which JSON lacks, are strings."""
     for batch in batches:
         columns = [_json_values(c) for c in batch.columns]
         for row in zip(*columns, strict=True):
@@ -108,7 +108,7 @@ def render_vertical(schema: pa.Schema, batches: Batches, null: str = NULL) -> It
 def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int, null: str = NULL) -> Iterator[str]:
     """Yield a table or, if it is wider than `columns` and the blocks fit into `lines`, vertical blocks.
 
-    A result with one column is always a table, and the rule below the table's header is cut to `columns`.
+    A result with one column is always a table. The rule below its header is cut to `columns`.
     """
     if len(schema.names) == 1:
         return (line if n != 1 else line[:columns] for n, line in enumerate(render_table(schema, batches, null)))
@@ -161,7 +161,7 @@ def _special(text: str, null: str) -> str:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Return Python values; numbers are converted by NumPy, which is many times faster."""
+    """Return Python values. NumPy converts numbers, because it is many times faster than Arrow."""
     if column.null_count == 0 and _is_number(column.type):
         numbers: list[Any] = numbers_from_arrow(column).tolist()
         return numbers
@@ -170,7 +170,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _float_values(column: pa.Array) -> list[Any]:
-    """Return Python floats; for FLOAT, each is the float that the shortest text of the float32 value denotes."""
+    """Return Python floats. A FLOAT becomes the float that the shortest text of the float32 value denotes."""
     if column.type != pa.float32():
         return _values(column)
     texts = column.cast(pa.string()).to_pylist()
@@ -184,10 +184,10 @@ def float_text(value: float) -> str:
 
 
 def iso_times(column: pa.Array) -> list[str | None]:
-    """Return times as ISO 8601 with offset, in the column's zone and unit; None for null.
+    """Return times as ISO 8601 with offset, in the column's zone and unit, or None for null.
 
-    Offsets are whole minutes: for local mean times, which predate zones, the seconds of the offset are dropped from
-    both the offset and the time. A time whose local time does not fit 64 bits is printed in UTC.
+    Offsets are whole minutes. The offset of a local mean time, which predates time zones, may have seconds; these are
+    dropped from both the offset and the time. A time whose local time does not fit 64 bits is printed in UTC.
     """
     unit = column.type.unit
     naive = pc.local_timestamp(column) if column.type.tz else column
@@ -197,7 +197,7 @@ def iso_times(column: pa.Array) -> list[str | None]:
     ticks_per_minute = 60 * {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
     minutes = (local - instants) // ticks_per_minute
     shifted = instants + minutes * ticks_per_minute
-    minutes = np.where((shifted < instants) == (minutes < 0), minutes, 0)  # otherwise it has overflowed
+    minutes = np.where((shifted < instants) == (minutes < 0), minutes, 0)  # if they differ, the sum has overflowed
     local = instants + minutes * ticks_per_minute
     texts: list[str] = np.datetime_as_string(local.view(f"datetime64[{unit}]")).tolist()
     if len(minutes) and (minutes == minutes[0]).all():
@@ -238,7 +238,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def display_width(text: str) -> int:
-    """Return the terminal cells of a printable text: wide characters take two, combining marks none."""
+    """Return the terminal cells of a printable text. A wide character takes two cells, a combining mark none."""
     return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 

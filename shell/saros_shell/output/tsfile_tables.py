@@ -3,8 +3,9 @@
     stored     bytes of pages in the file            ratio      encoded / stored: the compression ratio
     encoded    bytes after decompression             B/point    stored / points: bytes per point
 
-The times of an aligned device have a separate row, and the figures of the device's columns do not include the times. A
-file does not contain the unit of its times. So times are printed as integers or, if the user gives the unit, as dates.
+The times of an aligned device have a separate row, and the figures of the device's columns do not include the times.
+Because a file does not contain the unit of its times, times are printed as integers or, if the user gives the unit, as
+dates.
 
 Pure: surveys in, rows out.
 """
@@ -25,7 +26,7 @@ from saros_storage.tsfile.file_outline import ChunkOutline, DeviceSurvey, PageSu
 Row: TypeAlias = dict[str, object]
 #: A function that prints a time.
 TimeText = Callable[[int], str]
-#: The maximum number of characters in a cell of a table; longer texts are cut.
+#: The maximum number of characters in a cell of a table. Longer texts are cut.
 _CELL_CHARACTERS_MAX = 24
 _TIMES = "(times)"
 
@@ -57,7 +58,7 @@ def device_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row
 
 
 def series_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
-    """Yield a row per series, and one for the times of an aligned device."""
+    """Yield a row per series, and a row for the times of each aligned device."""
     for device in devices:
         for series in device.series:
             yield {
@@ -161,7 +162,7 @@ def _cell(value: Scalar) -> str:
 
 
 def device_to_json(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
-    """Return a device as a JSON object; `pages` adds its pages."""
+    """Return a device as a JSON object, with its pages if `pages` is True."""
     return {
         "device": device.path,
         "aligned": device.aligned,

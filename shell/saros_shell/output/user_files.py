@@ -14,7 +14,7 @@ NOT_UTF8 = "it is not UTF-8 text (at byte {})"
 
 
 class ScriptError(Exception):
-    """A file of statements cannot be read; the message has the reason."""
+    """A file of statements cannot be read. The message has the reason."""
 
 
 def script_text(name: str) -> str:
@@ -35,6 +35,6 @@ def cannot_write(target: Path, error: OSError) -> saros.Error:
 
 
 def new_database_note(target: str) -> str:
-    """Return a note if a connection to the target creates a database, since the name of the folder may be mistyped."""
+    """Return a note if a connection to the target creates a database. The folder's name may then be mistyped."""
     exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
     return "" if exists else ", a new database"

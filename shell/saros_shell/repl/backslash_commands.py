@@ -34,7 +34,8 @@ from saros_shell.repl.statements import MetaError, command_parts, unquoted
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
 
-#: Runs a command with the text after its name. If the command fails, prints the reason and returns False.
+#: A function that runs a command with the text after its name. If the command fails, the function prints the reason and
+#: returns False.
 Action = Callable[["Session", str], bool]
 
 
@@ -109,7 +110,7 @@ def _series(session: Session, pattern: str) -> bool:
 
 
 def _compact_columns(series: pa.Table) -> pa.Table:
-    """Return the main columns of SHOW TIMESERIES, and each other column in which any value differs from the default."""
+    """Return the main columns of SHOW TIMESERIES, and each other column that has a value other than the default."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}
     for name in series.column_names:
@@ -120,7 +121,7 @@ def _compact_columns(series: pa.Table) -> pa.Table:
 
 
 def _has_children(session: Session, path: str) -> bool:
-    """Return whether a path has nodes below it. If the text is no path, return False; the next statement reports it."""
+    """Return whether a path has nodes below it. For an invalid path, return False: the next statement reports it."""
     try:
         with session.runner.connection.execute(f"show child nodes {path}") as cursor:
             return cursor.fetchone() is not None

@@ -49,7 +49,7 @@ Words = Iterable[tuple[str, str]]
 
 
 class DatabaseNames(msgspec.Struct):
-    """Names in the database. A look-up that fails returns no names, since completion must never disturb typing."""
+    """Names in the database. A failed look-up returns no names, because completion must never disturb typing."""
 
     connection: Callable[[], saros.Connection]
     #: The cached functions, and the connection from which they were read.
@@ -84,7 +84,7 @@ class SarosCompleter(Completer):
     """A completer of statements and commands."""
 
     def __init__(self, names: DatabaseNames, usages: Mapping[str, str]) -> None:
-        r"""Make a completer; `usages` are the usages of commands by name, such as `\i FILE`."""
+        r"""Make a completer. `usages` has the usages of commands by name, such as `\i FILE`."""
         self._names = names
         self._usages = usages
         self._files = PathCompleter(expanduser=True)
@@ -101,10 +101,10 @@ class SarosCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield completions of the word before the cursor. A thread looks them up, since a server may be slow.
+        """Yield completions of the word before the cursor. A thread looks them up, because a server may be slow.
 
-        prompt_toolkit's thread for completion is not used: this thread waits for its consumer, so a prompt that ends
-        during a look-up would never return.
+        prompt_toolkit's own thread for completion is not used: that thread waits for its consumer, so a prompt that
+        ends during a look-up would never return.
         """
 
         def look_up() -> list[Completion]:
@@ -153,7 +153,10 @@ class SarosCompleter(Completer):
             yield from ((word, "property") for word in _KEYS)
 
     def _series(self, sources: Sequence[str]) -> Words:
-        """Return the series by the names that a SELECT from these paths uses; without paths, by their last nodes."""
+        """Return the series below these paths, with the names that a SELECT from the paths uses for them.
+
+        Without paths, return the last nodes of all series.
+        """
         found: dict[str, str] = {}
         for source in sources or ("root.**",):
             if "*" not in source:

@@ -1,4 +1,4 @@
-r"""Determine the kind of word before the cursor from the text alone.
+r"""The kind of the word before the cursor, which the text alone determines.
 
     "sel"                      the beginning of a statement
     "select * from root.pl"    a node below root
@@ -19,27 +19,27 @@ from saros_shell.repl.statements import command_parts, is_quote_open, unfinished
 
 
 class WordAt(msgspec.Struct, frozen=True):
-    """A keyword, function or series is being typed after `head`, the beginning of the statement."""
+    """A keyword, function or series that is being typed after `head`, the beginning of the statement."""
 
     head: str
     text: str
 
 
 class PathAt(msgspec.Struct, frozen=True):
-    """A node below `parent` is being typed."""
+    """A node below `parent` that is being typed."""
 
     parent: str
     text: str
 
 
 class CommandAt(msgspec.Struct, frozen=True):
-    """The name of a backslash command is being typed."""
+    """The name of a backslash command that is being typed."""
 
     text: str
 
 
 class ArgumentAt(msgspec.Struct, frozen=True):
-    """The argument of a backslash command is being typed."""
+    """The argument of a backslash command that is being typed."""
 
     command: str
     text: str
@@ -56,7 +56,7 @@ _SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.
 
 
 def cursor_context(before: str) -> Place:
-    """Return the kind of word before the cursor; None if the cursor is inside a string or a number."""
+    """Return the kind of word before the cursor, or None if the cursor is inside a string or a number."""
     line = before.rpartition("\n")[2].lstrip()
     if line.startswith("\\") and not is_quote_open(before.removesuffix(line)):
         name, argument = command_parts(line)
@@ -65,7 +65,7 @@ def cursor_context(before: str) -> Place:
 
 
 def statement_context(before: str) -> Place:
-    """Return the kind of word at the end of an incomplete statement; None inside a string or a number."""
+    """Return the kind of word at the end of an incomplete statement, or None inside a string or a number."""
     path = _PATH.search(before)
     head = before[: path.start()] if path else before.removesuffix(_word_before(before) or "")
     if is_quote_open(head):
@@ -77,7 +77,7 @@ def statement_context(before: str) -> Place:
 
 
 def sources_of(statement: str) -> list[str]:
-    """Return the paths of INSERT INTO or of the FROM clause, which may be before or after the cursor."""
+    """Return the paths after INTO or FROM in a statement. They may be before or after the cursor."""
     found = _SOURCES.search(statement)
     return re.split(r"\s*,\s*", found[1]) if found else []
 

@@ -1,4 +1,4 @@
-"""Ask for confirmation of statements that may delete much data: DELETE and DROP with wildcards, and DROP DATABASE."""
+"""Questions before statements that may delete much data: DELETE and DROP with wildcards, and DROP DATABASE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_grammar.syntax.errors import SqlError
 
 
 def question_before(connection: saros.Connection, statement: str) -> str | None:
-    """Return the question to ask before a statement runs; None if it needs no confirmation.
+    """Return the question to ask before a statement runs, or None if the statement needs no confirmation.
 
     A statement that matches no series needs no confirmation.
     """
@@ -25,7 +25,7 @@ def question_before(connection: saros.Connection, statement: str) -> str | None:
 
 
 def _patterns(statement: str) -> list[str]:
-    """Return the patterns of series that a statement deletes; none unless it has wildcards or drops databases."""
+    """Return the patterns of series that a statement deletes, if it has wildcards or drops databases."""
     from saros_grammar.parser import parse
 
     if statement.split(maxsplit=1)[0].upper() not in ("DELETE", "DROP", "DEACTIVATE"):

@@ -31,7 +31,7 @@ _USAGE = r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parqu
 def copy_command(connection: saros.Connection, text: str) -> str:
     """Run the command.
 
-    Return a message with the number of rows, the file, and the data that is missing. Raises saros.Error.
+    Return a message with the number of rows, the file, and a list of missing data. Raises saros.Error.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -46,7 +46,7 @@ def copy_command(connection: saros.Connection, text: str) -> str:
 
 
 def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | None = None, typed: bool = False) -> int:
-    """Write the cursor's rows to `target`, whose suffix determines the format, and return their number.
+    """Write the cursor's rows to `target`, and return their number. The suffix of `target` determines the format.
 
     Raises saros.Error.
 

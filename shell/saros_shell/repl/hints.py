@@ -1,11 +1,12 @@
 """Hints at probable mistakes in a statement whose result is empty.
 
-    SELECT ... WHERE state = on     the path of no series, such as a text without quotes: it is null, so no row
-                                    qualifies. Found by a query for it, with the user's own privileges
-    SELECT ... WHERE state = null   neither true nor false for any value
-    SHOW TIMESERIES root.a.d        the path of a device instead of a pattern of series
-    SELECT LAST nosuch FROM ...     the columns of the result do not show that there are no such series
-    SELECT temprature FROM ...      the first node of the path that does not exist, with a similar name that does
+    SELECT ... WHERE state = on     `on` is not the path of a series; it may be a text without quotes. Its value is
+                                    null, so no row qualifies. A query for it, with the user's own privileges, finds
+                                    this mistake
+    SELECT ... WHERE state = null   the comparison is neither true nor false for any value
+    SHOW TIMESERIES root.a.d        the path is that of a device, not a pattern of series
+    SELECT LAST nosuch FROM ...     the series does not exist, which the columns of the result do not show
+    SELECT temprature FROM ...      a node of the path does not exist, but a node with a similar name does
 
 Single-threaded.
 """
@@ -42,7 +43,7 @@ _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
 def is_empty_result(table: pa.Table) -> bool:
-    """Return whether a result has no rows, or one row of only nulls and zeros, like the aggregates of an empty set."""
+    """Return whether a result has no rows, or one row with only nulls and zeros, as aggregates of an empty set have."""
     return table.num_rows == 0 or (table.num_rows == 1 and all(map(_is_null_or_zero, table.columns)))
 
 
@@ -52,7 +53,7 @@ def _is_null_or_zero(column: pa.ChunkedArray) -> bool:
 
 
 def hints_for(connection: saros.Connection, statement: str) -> list[str]:
-    """Return notes: one for each comparison with null in WHERE, and for each path in WHERE or SHOW without series."""
+    """Return a note for each comparison with null in WHERE, and for each path in WHERE or SHOW without series."""
     from saros_engine.analysis.scope import paths_of  # only few statements need it
     from saros_grammar.parser import parse
 
@@ -70,7 +71,7 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
 
 
 def no_series_note(connection: saros.Connection, statement: str) -> str:
-    """Return the note for a query whose paths match no series; it suggests a similar name if a path may be mistyped."""
+    """Return the note for a query whose paths match no series. If a path may be mistyped, suggest a similar name."""
     from saros_grammar.parser import parse
 
     with suppress(ParseError, saros.Error):
@@ -97,10 +98,7 @@ def _selected_paths(asked: Select) -> list[PathExpression]:
 
 
 def _mistyped(connection: saros.Connection, path: PathExpression) -> str | None:
-    """Return a note about the first node of a path that does not exist.
-
-    None if no existing name resembles this node.
-    """
+    """Return a note about the first node of a path that does not exist, or None if no existing name resembles it."""
     if path.has_wildcard:
         return None
     for length in range(1, len(path.nodes)):

@@ -1,8 +1,8 @@
 """The history of the shell: all input except texts that may contain a password.
 
-A text is checked without parsing, because a password must stay secret even if its statement has a mistake. Some
-harmless texts are therefore left out, too. A command that interrupts a statement is recorded separately, and the
-statement is recorded when it is complete.
+A text is checked without parsing, because a password must stay secret even if the statement has a mistake. Therefore,
+some harmless texts are left out, too. A command that interrupts a statement is recorded separately, and the statement
+is recorded when it is complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECRET = re.compile(r"\bpassword\b|\buser\b.*['\"]", re.IGNORECASE | re.DOTALL)
 
 
 def may_hold_password(text: str) -> bool:
-    """Return whether a text contains the word password, or user and a quoted text: CREATE USER ann 'a secret'."""
+    """Return whether a text has the word password, or the word user and a quoted text: CREATE USER ann 'a secret'."""
     return _SECRET.search(text) is not None
 
 

@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"\$([1-9]\d*)")
 
 
 class NamedQueryError(Exception):
-    """A name or its parameters are wrong; the message has the reason."""
+    """The name of a query or its parameters are wrong. The message has the reason."""
 
 
 def names() -> list[str]:
@@ -51,9 +51,10 @@ def stored_text(name: str) -> str:
 
 
 def save(name: str, text: str) -> None:
-    """Save a query; it replaces a query of the same name. Raises NamedQueryError, OSError.
+    """Save a query, which replaces a query with the same name. Raises NamedQueryError, OSError.
 
-    A name that differs from an existing name only in case is refused, since both share a file on some file systems.
+    A name that differs from an existing name only in case is refused, because on some file systems both names denote
+    the same file.
     """
     file = _file_of(name)
     others = [known for known in names() if known != name and caseless(known) == caseless(name)]

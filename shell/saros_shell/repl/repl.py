@@ -3,8 +3,8 @@
     read until `;` (or a line with a backslash command) -> run -> print -> read ...
 
 Ctrl-C clears the line that is being typed, and cancels a statement that is running. Ctrl-D leaves. A command in the
-middle of a statement runs at once, and the next prompt begins with the part of the statement before it. The main thread
-does everything except completion, which has a separate thread.
+middle of a statement runs at once, and the next prompt begins with the part of the statement before the command. The
+main thread does everything except completion, which has a separate thread.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Shell:
     ) -> None:
         r"""Make a session.
 
-        `connect` opens the target of `\c`, and `confirm` asks before statements that delete much.
+        `connect` opens the target of `\c`. If `confirm` is True, the shell asks before statements that delete much.
         """
         self.config = config
         runner = StatementRunner(connection, self._print, print_lines_to_stderr, settings, screen=_screen)
@@ -76,7 +76,7 @@ class Shell:
         )
 
     def run(self, note: str = "") -> int:
-        """Run until the user leaves, and return the exit code; the banner shows `note` after the target."""
+        """Run until the user leaves, and return the exit code. The banner shows `note` after the target."""
         if self.session.runner.settings.chatty:
             target = without_password(self.session.target) + note
             self.session.runner.out([BANNER.format(version=saros.__version__, target=target), self._zone_line()])
@@ -116,12 +116,12 @@ def _key_bindings() -> KeyBindings:
 
     @bindings.add("c-x", "c-e")
     def _edit(event: KeyPressEvent) -> None:
-        event.current_buffer.open_in_editor()  # does not run the text, which may lack its semicolon
+        event.current_buffer.open_in_editor()  # does not run the edited text, which may lack its semicolon
 
     @bindings.add("c-l")
     def _clear(event: KeyPressEvent) -> None:
-        # The clearing is deferred: a key typed ahead is handled before the terminal is in raw mode, and until then the
-        # terminal would echo its own reply.
+        # The screen is cleared later: a key typed ahead is handled before the terminal is in raw mode, and until then,
+        # the terminal would echo its own reply.
         asyncio.get_running_loop().call_soon(_clear_screen, event.app)
 
     return bindings
@@ -143,7 +143,7 @@ def prompt_text(form: str, target: str) -> str:
 
 
 def _ask_on_terminal(question: str) -> bool:
-    """Ask on the terminal; any answer other than yes means no."""
+    """Ask on the terminal. Any answer other than yes means no."""
     try:
         return input(question).strip().lower() in ("y", "yes")
     except (EOFError, KeyboardInterrupt):

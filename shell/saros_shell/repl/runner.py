@@ -26,11 +26,11 @@ Brief = Callable[[pa.Table], pa.Table]
 
 
 NOTHING_DELETED = "nothing was deleted: no series match (the series of a device are root.plant.pump1.*)"
-#: Advice for an open session whose login has become invalid: the driver itself could only log in with the original
-#: password.
+#: Advice for an open session whose login has become invalid. The driver cannot log in again, because it knows only the
+#: original password.
 LOG_IN_AGAIN = r"The session has ended, perhaps because the user's password was changed: leave (\q) and log in again."
 _NOT_LET_IN = 801
-#: Error codes of wrong statements, wrong parameters and missing objects: their messages make the general advice
+#: Error codes of wrong statements, wrong parameters and missing objects. Their messages make the general advice
 #: redundant.
 _SAID = frozenset({700, 701, 2002, 2003})
 STALE = "note: the rows may be stale: no node with newer ones answered in time; repeat it, or use consistency=strong"
@@ -38,14 +38,14 @@ MISSING = "note: data is missing: {}"
 
 
 class Settings(msgspec.Struct):
-    """Settings that the user may change while the shell runs."""
+    """Settings that the user can change while the shell runs."""
 
     #: A key of `RENDERERS`.
     format: str = "table"
     #: Print the duration of each statement.
     timing: bool = False
-    #: Print other messages than rows and errors: "done" after statements without rows, and the changes that commands
-    #: make.
+    #: Print also messages that are neither rows nor errors: "done" after statements without rows, and the changes that
+    #: commands make.
     chatty: bool = True
     #: The text for null in tables and blocks.
     null: str = NULL
@@ -58,10 +58,10 @@ class StatementRunner(msgspec.Struct):
     out: Printer
     error: Printer
     settings: Settings = msgspec.field(default_factory=Settings)
-    #: The place of the running statement in a script, "FILE:LINE: ", which error messages begin with.
+    #: The place of the running statement in a script, "FILE:LINE: ". Error messages begin with it.
     where: str = ""
-    #: Returns the numbers of columns and lines of the terminal. A table that does not fit the terminal is shown as
-    #: blocks if these fit.
+    #: A function that returns the numbers of columns and lines of the terminal. A table that does not fit the terminal
+    #: is shown as blocks if the blocks fit.
     screen: Callable[[], tuple[int, int]] | None = None
     #: The file to which rows are written instead of the terminal.
     output: TextIO | None = None
@@ -97,7 +97,7 @@ class StatementRunner(msgspec.Struct):
         return True
 
     def complain(self, lines: Sequence[str]) -> None:
-        """Print the lines of an error; its place in the script precedes the first line."""
+        """Print the lines of an error, with its place in the script before the first line."""
         self.error([self.where + lines[0], *lines[1:]])
 
     def say(self, line: str) -> None:
@@ -106,7 +106,7 @@ class StatementRunner(msgspec.Struct):
             self.out([line])
 
     def out_wrapped(self, lines: Iterable[str], *, indent: int) -> None:
-        """Print lines, and break those that are wider than the terminal between words."""
+        """Print lines. Break lines that are wider than the terminal between words."""
         if self.screen is None:
             self.out(lines)
             return
@@ -167,7 +167,7 @@ class StatementRunner(msgspec.Struct):
 
 
 def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, and collect in `begin` enough of their first rows to tell whether the result is empty."""
+    """Yield the batches, and collect their first rows in `begin`, enough to decide whether the result is empty."""
     for batch in batches:
         if batch.num_rows and len(begin) < 2:
             begin.append(batch.slice(0, 2))
@@ -185,7 +185,7 @@ def done_line(statement: str, count: int) -> str:
 
 
 def error_lines(error: saros.Error) -> list[str]:
-    """Return the lines of an error: code and name, the message with its caret, and advice unless it adds nothing."""
+    """Return the lines of an error: code and name, the message with its caret, and the advice if it is useful."""
     lines = str(error).split("\n")
     advice = LOG_IN_AGAIN if error.code == _NOT_LET_IN else error.advice
     said = error.code in _SAID or advice.rstrip(".").lower() in lines[0].lower()

@@ -25,25 +25,25 @@ class Session(msgspec.Struct):
     runner: StatementRunner
     #: The folder or address of the connection.
     target: str = ""
-    #: Opens the database that `\c` names. Raises saros.Error.
+    #: A function that opens the database that `\c` names. Raises saros.Error.
     connect: Callable[[str], saros.Connection] = saros.connect
-    #: Asks a question on the terminal. It is None if there is no terminal; statements then need no confirmation.
+    #: A function that asks a question on the terminal, or None without a terminal, where statements run unconfirmed.
     ask: Callable[[str], bool] | None = None
-    #: `connect` opens folders read-only.
+    #: True if `connect` opens folders read-only.
     read_only: bool = False
-    #: Show a long result one screen at a time.
+    #: True if a long result is shown one screen at a time.
     paging: bool = True
-    #: The user wants to leave.
+    #: True if the user wants to leave.
     leaving: bool = False
     #: The statement that ran last.
     last_statement: str = ""
-    #: The text that the next prompt begins with.
+    #: The text with which the next prompt begins.
     draft: str = ""
 
     def run(self, text: str, script: str = "", *, go_on: bool = False) -> bool:
         """Run the statements and commands of a text until one fails or the user leaves. Return False if one failed.
 
-        script  the file of the text; error messages name this file and the line
+        script  the file that contains the text; error messages name this file and the line
         go_on   continue after a failure
         """
         outer, good = self.runner.where, True
@@ -85,7 +85,10 @@ class Session(msgspec.Struct):
         return self.run_confirmed(statement)
 
     def run_confirmed(self, statement: str) -> bool:
-        """Run a statement; ask first if it deletes much and there is a terminal. Return False if it did not run."""
+        """Run a statement. If it may delete much, ask on the terminal first, if there is one.
+
+        Return False if the statement failed, was cancelled, or was not confirmed.
+        """
         question = question_before(self.runner.connection, statement) if self.ask is not None else None
         if self.ask is not None and question is not None and not self.ask(question):
             self.runner.complain([NOT_CONFIRMED])

@@ -1,7 +1,7 @@
 """The user's preferences for the shell on a terminal: `$XDG_CONFIG_HOME/saros/config.toml`.
 
-A missing file means defaults. An invalid option is reported with its line and the default is used, since a wrong
-preference must not lock the user out of the database.
+Without the file, all options have their defaults. An invalid option is reported with its line, and its default is used,
+because a wrong preference must not lock the user out of the database.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _option(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ShellConfig:
-    """The preferences; each option is an attribute, with its default and its meaning."""
+    """The preferences. Each option is an attribute, with its default and its meaning."""
 
     colors: bool = _option(True, "colour statements while they are typed")
     complete_while_typing: bool = _option(False, "offer completions without Tab")

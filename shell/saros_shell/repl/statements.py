@@ -1,7 +1,7 @@
-r"""Splits a text into statements, which end at `;`, and backslash commands, which end at a line end.
+r"""Splits a text into statements, which end at `;`, and backslash commands, which end at the end of the line.
 
-A semicolon in quotes ('..', "..", `..`; a quote inside is doubled) or in a comment (`--` or `/* */`) ends no statement.
-Pure functions.
+A semicolon in quotes ('..', "..", `..`; a quote inside is doubled) or in a comment (`--` or `/* */`) does not end a
+statement. Pure functions.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
 
 
 class MetaError(Exception):
-    """A backslash command was used wrongly; the message explains the correct use."""
+    """A backslash command was used wrongly. The message explains the correct use."""
 
 
 def command_parts(line: str) -> tuple[str, str]:
-    r"""Return a backslash command's name and the text after the name; this text follows blanks or begins with `(`."""
+    r"""Return a backslash command's name, and the text after the name. The name ends before a blank or `(`."""
     found = _NAME.match(line)
     assert found is not None
     return found[0], line[found.end() :].lstrip()
 
 
 def unquoted(name: str) -> str:
-    """Return a file name without its quotes, if it has any; a doubled quote inside becomes a single quote."""
+    """Return a file name without its quotes, if it has any. A doubled quote inside becomes one quote."""
     quote = name[:1]
     return name[1:-1].replace(quote * 2, quote) if len(name) > 1 and quote in "'\"" and name[-1] == quote else name
 
 
 def command_of(piece: str) -> str | None:
-    r"""Return the backslash command of a piece, which may also be a word such as `help`; None for a statement."""
+    r"""Return the backslash command of a piece, or None for a statement. Words such as `help` count as commands."""
     if piece.startswith("\\"):
         return piece
     word, _, topic = piece.strip().rstrip(";").rstrip().partition(" ")
@@ -52,7 +52,7 @@ def command_of(piece: str) -> str | None:
 
 
 def trailing_command(text: str) -> str | None:
-    r"""Return the backslash command in the last line of an unfinished statement; None if there is no such line.
+    r"""Return the backslash command in the last line of an unfinished statement, or None if there is no command.
 
     The words for help and for leaving count as commands.
     """
@@ -64,7 +64,7 @@ def trailing_command(text: str) -> str | None:
 
 
 def unseparated_command(statement: str) -> str | None:
-    r"""Return the backslash command in a line of a statement that lacks its semicolon; None if there is no command."""
+    r"""Return the backslash command in a line of a statement without its semicolon, or None if there is no command."""
     for match in _PIECES.finditer(statement):
         found = None if match.group().startswith(_QUOTES) else _BEFORE_COMMAND.search(match.group())
         if found is not None:
@@ -86,7 +86,7 @@ def unfinished_statement(text: str) -> str:
 def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
     r"""Yield the statements of `text`, without semicolons, and the backslash commands between them, with their lines.
 
-    A statement begins with its first word, so comments before and between statements are left out.
+    A statement begins with its first word. Therefore, comments before and between statements are left out.
     """
     line, counted = 1, 0
     for begin, statement in _cut(text):

@@ -1,7 +1,8 @@
 """`saros support [TARGET]`: collects a bundle for a support request in a ZIP file.
 
-If a section cannot be collected, the others still are: `errors.txt` of the bundle has the reasons. Exit codes: 0 all
-sections were collected, 1 some were not, or the file cannot be written, 2 wrong usage.
+If a section cannot be collected, all other sections are still collected, and the file `errors.txt` of the bundle has
+the reason. Exit codes: 0 all sections were collected, 1 a section is missing or the file cannot be written, 2 wrong
+usage.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from saros_shell.support.sections import Section
 
 _LOG_LINES = 2_000
-#: A statement that waits for a group without a leader must not hold up the bundle.
+#: The time limit of a statement: a statement that waits for a group without a leader must not hold up the bundle.
 _STATEMENT_SECONDS = 20.0
 _KEY_BYTES = 32
 _FAILURES = (saros.Error, StorageError, ConfigurationError, CallFailed, OSError, ValueError)
@@ -86,7 +87,7 @@ def _private(path: str, flags: int) -> int:
 
 
 class _Bundle(msgspec.Struct):
-    """The file being written."""
+    """The file that is being written."""
 
     archive: zipfile.ZipFile
     #: The redacted reasons why sections are missing.

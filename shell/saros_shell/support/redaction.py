@@ -5,11 +5,12 @@
     select temperature from ...  select n-7d01f3c8 from ...      keywords and functions remain; literals are `?`
     cannot read 'abc' of tom     cannot read '?' of n-71ae22b0   words of Saros's own messages remain
 
-Redaction keeps a word only if it is certain to be harmless, and hashes every other word. So even a name in an
-unforeseen form cannot leak. The hashes depend on a random key, which is not stored: nobody can find a name by hashing
-guesses.
+Redaction keeps a word only if it is certain to be harmless, and hashes every other word. Therefore, even a name in an
+unforeseen form cannot leak. The hashes depend on a random key, which is not stored, so that no one can find a name by
+hashing guesses.
 
-`words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
+`words_of_messages` reads Saros's own source. The results of all other functions depend only on their arguments. Any
+thread.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Redactor:
         with_hosts: bool = False,
         known_words: Collection[str] | None = None,
     ) -> None:
-        """`known_words` (in lower case) remain in messages; if it is None, the words of Saros's own messages remain."""
+        """`known_words` (in lower case) remain in messages. If it is None, the words of Saros's own messages remain."""
         self._key = key
         self._with_names = with_names
         self._with_hosts = with_hosts
@@ -80,7 +81,7 @@ class Redactor:
         return f"n-{self._hash(text)}"
 
     def host(self, text: str) -> str:
-        """Return a host or `host:port` with the host hashed; a port or a loopback address remains."""
+        """Return a host or `host:port` with the host hashed. A port or a loopback address remains."""
         if self._with_hosts or not text:
             return text
         host, colon, port = text.rpartition(":")
@@ -89,7 +90,7 @@ class Redactor:
         return f"{host if _is_local(host.strip('[]')) else f'h-{self._hash(host)}'}{colon}{port}"
 
     def path(self, text: str) -> str:
-        """Return a path with its nodes hashed, except `root` and wildcards; `with_names` keeps paths below root."""
+        """Return a path with its nodes hashed, except `root` and wildcards. `with_names` keeps paths below root."""
         nodes = _PATH_NODE.findall(text)
         if self._with_names and nodes[0] == "root":
             return text
@@ -178,7 +179,7 @@ class Redactor:
         return kept
 
     def _module(self, file: str) -> str:
-        """Return the path of a source file from its package on; for a file of no package, return its redacted name."""
+        """Return the path of a source file from its package on. Without a package, return the file's redacted name."""
         parts = Path(file).parts
         starts = [number for number, part in enumerate(parts) if part in _PACKAGES]
         return "/".join(parts[starts[-1] :]) if starts else self.message(os.path.basename(file))

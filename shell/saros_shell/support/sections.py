@@ -30,18 +30,18 @@ from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import owner_of
 
-#: The maximum number of bytes that are read from the end of the log, which contain some thousand lines.
+#: The maximum number of bytes that are read from the end of the log. They contain several thousand lines.
 _LOG_BYTES_MAX = 4 << 20
-#: The maximum number of files that are listed; further files are only counted.
+#: The maximum number of files that are listed. Further files are only counted.
 _FILES_MAX = 20_000
 _METRICS_SECONDS = 10.0
-#: The statements that a database executes for the bundle; the rows of each are a section.
+#: The statements that a database executes for the bundle. The rows of each statement are a section.
 STATEMENTS = (
     "show version", "show variables", "show cluster details", "show regions", "show partitions", "show files",
     "show queries", "show slow queries",
 )  # fmt: skip
-#: Options whose values are from a fixed set. For other options with texts, a bundle says only whether the text differs
-#: from the default.
+#: Options whose values are kept, because they cannot be secret. For other options with texts, a bundle says only
+#: whether the text differs from the default.
 _FIXED = frozenset(
     {"time_unit", "durability", "compaction", "rebalance_by", "log_level", "authentication", "time_zone"}
 )
@@ -128,7 +128,7 @@ def _libraries() -> Iterable[tuple[str, str]]:
 
 
 def _file_system(folder: str, redactor: Redactor) -> dict[str, str]:
-    """Return the type and options of a folder's file system; empty if the system has no /proc."""
+    """Return the type and options of a folder's file system, or an empty dictionary if the system has no /proc."""
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return {}
@@ -205,7 +205,7 @@ def _log(folder: str, redactor: Redactor, lines_max: int) -> Iterable[str]:
         stream.seek(max(size - _LOG_BYTES_MAX, 0))
         lines = stream.read().decode(errors="replace").splitlines()
     if size > _LOG_BYTES_MAX:
-        lines = lines[1:]  # the first one is cut
+        lines = lines[1:]  # the first line is incomplete
     for line in lines[-lines_max:] if lines_max else ():
         yield redactor.log_line(line) + "\n"
 
@@ -223,7 +223,7 @@ def _rows(connection: saros.Connection, statement: str, redactor: Redactor) -> d
     return {"columns": names, "rows": rows}
 
 
-#: How each column is redacted, by the column's name in lower case. Texts in other columns are redacted as messages.
+#: The redaction of each column, by the column's name in lower case. Texts in other columns are redacted as messages.
 _COLUMNS: Mapping[str, Callable[[Redactor, str], str]] = {
     "statement": Redactor.statement,
     "user": Redactor.name,

@@ -1,4 +1,4 @@
-"""Find the devices and series that `saros export` writes, namely those that match path patterns."""
+"""Finds the devices and series that match the path patterns of `saros export`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[
     """Return the devices with series that match the patterns, in path order.
 
     A path without wildcards that is not the path of a series stands for all series below it. Raises OperationalError if
-    a replication group is unavailable, since its series would be missing.
+    a replication group is unavailable, because its series would be missing.
     """
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}

@@ -2,7 +2,7 @@
 
     saros export 'root.plant.**' -o out --format parquet      out/root.plant.pump1.parquet ...: one file per device
     saros export 'root.plant.**' -o out --format csv --types  with root.plant.pump1.temperature(FLOAT) as names
-    saros export 'root.plant.**' -o plant.tsfile              one TsFile with all of them, with their encodings
+    saros export 'root.plant.**' -o plant.tsfile              one TsFile with all devices, and their encodings
     saros export -e "select ..." -o result.csv                a query's rows
 
 A file gets its name only when it is complete. Devices are streamed batch by batch, so memory use is small.
@@ -41,13 +41,13 @@ class Report(msgspec.Struct):
     """The number of files written, and of rows or points in them."""
 
     files: int = 0
-    #: The number of rows; for a TsFile, whose series need not share rows, the number of points.
+    #: The number of rows or, for TsFiles, whose series need not share rows, the number of points.
     count: int = 0
     unit: str = "row"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `saros export`; return 0, 1 if the database or the disk reported an error, or 2 for wrong usage."""
+    """Run `saros export`. Return 0, 1 if the database or the disk reported an error, or 2 for wrong usage."""
     options = parser().parse_args(arguments)
     if bool(options.patterns) == bool(options.execute):
         sys.stderr.write("saros export: give path patterns, or -e SQL\n")
@@ -129,7 +129,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
 def _where(options: argparse.Namespace) -> str:
     """Return the WHERE clause on time.
 
-    Raises saros.InterfaceError for a text that is not a time, since it would be the name of a series in SQL.
+    Raises saros.InterfaceError for a text that is not a time, because SQL would take it for the name of a series.
     """
     parts = []
     for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):
@@ -188,8 +188,8 @@ def _write_device(
 def file_names(paths: Sequence[str]) -> list[str]:
     """Return paths as file names: unusual characters become `_`, and repeated names get a number.
 
-    Two names also count as repeated if they differ only in case or in the normalization of Unicode, which some file
-    systems ignore.
+    Two names count as the same if they differ only in case or in the normalization of Unicode, because some file
+    systems ignore these differences.
     """
     names: list[str] = []
     taken: set[str] = set()

@@ -5,12 +5,12 @@
                                  └ types of existing series (`series_types.py`)
     TsFile                     LOAD
 
-The device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the devices come from the
-file: from its metadata, from column names that are full paths, or from the paths in the device column, as in the
+The device is fixed (`--device root.a.b`), one per file (`{file}` in `--device` is the file's name without suffix), or
+one per value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the devices come from
+the file: from its metadata, from column names that are full paths, or from the paths in the device column, as in the
 exported result of a query. Once a second, all rows that were read are written, and the state file records the position
 in each file. `--resume` continues from these positions. A row overwrites an earlier row with the same time, so writing
-a batch twice changes nothing.
+a batch twice has no further effect.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from saros_shell.transfer.replaced import ReplacedPoints
 from saros_storage.base.paths import quote_node
 from saros_storage.base.types import DataType
 
-#: The maximum number of bad rows shown on the terminal; all of them are in the side file.
+#: The maximum number of bad rows shown on the terminal. The side file has all bad rows.
 BAD_SHOWN_MAX = 5
 #: The maximum number of notes shown on the terminal.
 NOTES_SHOWN_MAX = 10
@@ -77,17 +77,17 @@ class Report(msgspec.Struct):
     bad_times: bool = False
     #: For each column, the types of its series: one type, or several if the types differ between devices.
     types: dict[str, list[DataType]] = msgspec.field(default_factory=dict)
-    #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
+    #: For each column, the number of integers that were rounded to a DOUBLE, and the first rounded integer.
     rounded: dict[str, Rounded] = msgspec.field(default_factory=dict)
     #: True if times are integers and the user has not given their unit.
     bare_times: bool = False
-    #: The numbers of TsFiles, which are loaded as a whole, and of their points; `rows` does not include their rows.
+    #: The numbers of TsFiles and of their points. TsFiles are loaded as a whole; `rows` does not include their rows.
     tsfiles: int = 0
     tsfile_points: int = 0
     replaced: ReplacedPoints = msgspec.field(default_factory=ReplacedPoints)
     #: First and last time.
     times: tuple[pa.Scalar, pa.Scalar] | None = None
-    #: Assumptions that were made and may be wrong.
+    #: Messages for the user, such as assumptions that may be wrong.
     notes: list[str] = msgspec.field(default_factory=list)
 
     def numbers(self) -> list[tuple[int, str]]:
@@ -122,7 +122,7 @@ class Report(msgspec.Struct):
 def main(arguments: Sequence[str]) -> int:
     """Run `saros import` and return its exit code.
 
-    0: all rows are loaded; 1: some are bad, or a file failed; 2: wrong usage; 130: interrupted, after saving the state.
+    0: all rows are loaded; 1: rows are bad, or a file failed; 2: wrong usage; 130: interrupted.
     """
     options = parser().parse_args(arguments)
     files = without_bad_rows([Path(f) for f in options.files])
@@ -385,7 +385,7 @@ class _Loader:
         report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
 
     def _add_note_on_paths(self, batch: SourceBatch) -> None:
-        """Tell the user that names of columns are paths, but are not used as such because of --device."""
+        """Add a note for the user if names of columns are paths, but --device makes them names of series."""
         if self.options.device is None:
             return
         path = next((column.name for column in batch.columns if column.name.startswith("root.")), None)
@@ -441,7 +441,7 @@ class BadRows:
 class State:
     """Stores the number of loaded rows of each file in a JSON file, which is replaced once a second.
 
-    goal  the destination; rows that were loaded into another destination do not count
+    goal  the destination of the import; rows that were loaded into another destination do not count
     """
 
     def __init__(self, path: Path, goal: str, *, resume: bool) -> None:
@@ -453,7 +453,7 @@ class State:
             self._rows = _progress_in(path)
 
     def rows_of(self, file: Path) -> int:
-        """Return the number of loaded rows of a file; 0 if its size or modification time has changed."""
+        """Return the number of loaded rows of a file, or 0 if its size or modification time has changed."""
         return self._rows.get(self._key(file), 0)
 
     def record(self, file: Path, rows: int) -> None:
@@ -469,7 +469,7 @@ class State:
         return time.monotonic() - self._saved_at >= 1.0
 
     def save(self) -> None:
-        """Save the recorded numbers of rows; these rows must be loaded by now.
+        """Save the recorded numbers of rows. The caller must have loaded these rows.
 
         Raises SourceError if the file cannot be written.
         """

@@ -1,8 +1,8 @@
 """Counts the points of an import that replace earlier points of the same series and time.
 
 A run is the part of a batch that was written to one device: the distinct times in order and, for each series, a mask of
-the times that it has. A batch is compared with the earlier runs of its device that overlap it. If rows are in time
-order, there are no such runs.
+the times that it has. A run is compared with earlier runs of the same device that overlap it. If rows are in time
+order, runs do not overlap.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from saros_storage.base.types import BoolArray, Int64Array
 
-#: The maximum number of bytes of the stored runs; a batch is compared only with stored runs.
+#: The maximum number of bytes of the stored runs. Later runs are compared only with stored runs.
 KEPT_BYTES_MAX = 128 << 20
 
 
 class _Run(msgspec.Struct, frozen=True):
     times: Int64Array
-    #: For each series, a mask of the times that it has; None if it has all times.
+    #: For each series, a mask of the times that it has, or None if it has all times.
     present: Mapping[str, BoolArray | None]
 
     @property
@@ -32,7 +32,7 @@ class _Run(msgspec.Struct, frozen=True):
 class ReplacedPoints:
     """The number of points that replaced another point.
 
-    It is exact unless runs were not stored (`is_exact` is False).
+    The number is exact if all runs were stored (`is_exact` is True). Otherwise, it may be too low.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Export to one TsFile: devices in path order, each series with its declared encoding and compression.
 
-Rows are read batch by batch, and a chunk has about a million rows. So memory use does not depend on the length of a
-series.
+Rows are read batch by batch, and a chunk has about a million rows, so that memory use does not depend on the length of
+a series.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write_tsfile(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.touch()  # created with the user's usual permissions, since only their owner can read a database's files
+        part.touch()  # with the user's usual permissions: `LocalDisk` creates files that only their owner can read
         file = LocalDisk().create(str(part))
         try:
             writer = TsFileWriter(file)

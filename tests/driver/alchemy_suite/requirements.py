@@ -9,7 +9,7 @@ from sqlalchemy.testing.requirements import SuiteRequirements
 
 
 class Requirements(SuiteRequirements):
-    """The suite's default features, without those that Saros does not have."""
+    """The suite's default features, without the features that Saros does not have."""
 
     schemas = foreign_keys = unique_constraints_reflect_as_index = temp_table_names = property(
         lambda _: exclusions.closed()

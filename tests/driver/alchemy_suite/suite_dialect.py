@@ -4,7 +4,7 @@
     INSERT INTO t (id, data) VALUES (?, ?)        INSERT INTO root.suite.t (time, id, data) VALUES (now(), ?, ?)
     DROP TABLE t                                  DELETE TIMESERIES root.suite.t.*
 
-Rows are in insertion order: the database's time unit is the nanosecond, and each statement inserts one row.
+Rows are in insertion order, because the database's time unit is the nanosecond, and each statement inserts one row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SuiteCompiler(SarosCompiler):
 
 
 class SuiteDDLCompiler(SarosDDLCompiler):
-    """A compiler of tables as aligned devices, which ignores keys, indexes and constraints."""
+    """A compiler that creates tables as aligned devices. It ignores keys, indexes and constraints."""
 
     def process(self, obj: Any, **more: Any) -> str:
         """Compile CREATE TABLE and DROP TABLE for a device."""

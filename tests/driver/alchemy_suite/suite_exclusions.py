@@ -11,7 +11,7 @@ _INTO = "INSERT from SELECT is SELECT INTO in Saros"
 _EXPRESSIONS = "LIMIT and OFFSET take numbers, and no expressions"
 _CONCAT = "|| of texts is refused: use func.concat"
 
-#: The reasons by a pattern (with * as a wildcard) for a class or for `class.test`.
+#: The reasons for exclusions, keyed by a pattern (with * as a wildcard) that a class or `class.test` matches.
 EXCLUDED = {
     "BizarroCharacterTest": _INDEXES,
     "BooleanTest.test_null": _NULLS,

@@ -1,4 +1,7 @@
-"""Write a frame through one door (a way into or out of a database); all doors out must show the same points."""
+"""A check that writes a frame through one door into a database. All doors out of it must return the same points.
+
+A door is a way into or out of a database.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ ZONES = ("UTC", "Asia/Kolkata", "America/New_York", "Europe/Amsterdam")
 class Walk:
     """A frame, and the options with which it is written, exported and imported again.
 
-    exists   whether the series are created before the frame is written
+    exists   True if the series are created before the frame is written
     export   the file format of the export
-    typed    whether a text format names the types of columns
+    typed    True if a text format names the types of columns
     zone     the time zone of the exported times
     """
 
@@ -76,13 +79,13 @@ def _drop(place: Place, frame: Frame) -> None:
 
 
 def _with_texts(frame: Frame) -> Frame:
-    """Return the frame as it is in series that were created from Arrow's types: TEXT instead of STRING."""
+    """Return the frame with the types of series that were created from Arrow's types: TEXT instead of STRING."""
     columns = {name: ("TEXT" if t == "STRING" else t, values) for name, (t, values) in frame.columns.items()}
     return Frame(frame.unit, frame.device, frame.aligned, frame.moments, frame.times, columns)
 
 
 def _with_points(frame: Frame) -> Frame:
-    """Return the columns that create series: those with at least one value."""
+    """Return the frame with only the columns that create series, which have at least one value."""
     return frame.only(lambda name, _: any(value is not None for value in frame.columns[name][1]))
 
 

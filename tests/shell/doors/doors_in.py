@@ -1,6 +1,6 @@
-"""The ways into a database. Each function writes a frame and returns the part that the way preserves.
+"""The ways into a database. Each function writes a frame, and returns the part of the frame that this way preserves.
 
-The limits of each way are documented: NaN is null in pandas, and the line protocol has four types.
+Some ways have documented limits: NaN is null in pandas, and the line protocol has four types.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _in_a_frame(name: str) -> bool:
-    """Return whether a DataFrame's column may have the name; columns with other names are passed in a mapping."""
+    """Return whether a DataFrame's column may have the name. Columns with other names can be passed in a mapping."""
     return name.lower() != "time" and not name.startswith("root.")
 
 
 def _key(name: str) -> str:
-    """Return a name as a key of a mapping, quoted if it begins and ends with a backquote."""
+    """Return a name as a key of a mapping, with quotes if the name itself begins and ends with a back-quote."""
     return quote_node(name) if name.startswith("`") and name.endswith("`") else name
 
 
@@ -55,7 +55,7 @@ def _nulls_for(frame: Frame, is_null: Callable[[str, object], bool]) -> Frame:
 
 
 def _is_not_a_time(type_: str, value: object) -> bool:
-    """Return whether NumPy reads the value of a column as NaT."""
+    """Return whether a value of this type is NaT in NumPy."""
     return type_ == "TIMESTAMP" and value == -(2**63)
 
 
@@ -88,7 +88,7 @@ def polars(place: Place, frame: Frame) -> Frame:
 
 
 def pandas(place: Place, frame: Frame) -> Frame:
-    """Insert a DataFrame with pandas' own types, in which a column of integers with gaps holds floats."""
+    """Insert a DataFrame with pandas' own types, in which a column of integers with nulls has floats."""
 
     def keep(name: str, type_: str) -> bool:
         values = frame.columns[name][1]
@@ -108,7 +108,7 @@ def pandas_of_arrow(place: Place, frame: Frame) -> Frame:
 
 
 def numpy(place: Place, frame: Frame) -> Frame:
-    """Insert NumPy arrays, masked where they have nulls."""
+    """Insert NumPy arrays. If a column has nulls, its array is masked at these places."""
     frame = _nulls_for(frame, _is_not_a_time)
     columns = {_key(name): _masked(*column, frame.unit) for name, column in frame.columns.items()}
     place.connection.insert(frame.device, np.array(frame.times, f"M8[{frame.unit}]"), columns, aligned=frame.aligned)
@@ -132,7 +132,7 @@ def lists(place: Place, frame: Frame) -> Frame:
 
 
 def bulk(place: Place, frame: Frame) -> Frame:
-    """Use a bulk writer: add half of the columns in one batch, the others row by row."""
+    """Use a bulk writer: add half of the columns in one batch, and the other columns row by row."""
     names = list(frame.columns)
     batch = {_key(name): frame.arrays()[name] for name in names[::2]}
     with place.connection.bulk_writer() as writer:
@@ -182,7 +182,7 @@ def _parameter(type_: str, value: object, frame: Frame) -> object:
 
 
 def sqlalchemy(place: Place, frame: Frame) -> Frame:
-    """Insert by SQLAlchemy into a reflected table, whose primary key is called `time`."""
+    """Insert with SQLAlchemy into a reflected table, whose primary key is called `time`."""
     frame = frame.only(_is_no_clock)
     if not frame.columns:
         return frame
@@ -229,7 +229,7 @@ def csv_file(place: Place, frame: Frame) -> Frame:
     """Import a CSV whose header gives each column's type after its name."""
     file = place.files / "in.csv"
     with file.open("w", newline="", encoding="utf-8") as stream:
-        # An empty field is a null; an empty text needs quotes.
+        # An empty field without quotes is null, so an empty text needs quotes.
         stream.write(",".join(map(_quoted, ["Time", *_titles(frame)])) + "\n")
         for moment, row in frame.rows():
             cells = [_text(row[name]) if name in row else "" for name in frame.columns]
@@ -253,7 +253,7 @@ def _text(value: object) -> str:
 
 
 def json_lines(place: Place, frame: Frame) -> Frame:
-    """Import JSON lines written by Python's `json`; infinities and NaN are texts."""
+    """Import JSON lines that Python's `json` has written. Infinities and NaN are texts."""
     file = place.files / "in.json"
     titles = dict(zip(frame.columns, _titles(frame), strict=True))
     lines = [
@@ -273,7 +273,7 @@ def _json_value(value: object) -> object:
 
 
 def parquet(place: Place, frame: Frame) -> Frame:
-    """Import a Parquet file written by PyArrow, whose columns are named like the series."""
+    """Import a Parquet file that PyArrow has written. Its columns have the names of the series."""
     frame = frame.only(lambda name, _: name.lower() != "time")
     if not frame.columns:
         return frame
@@ -295,7 +295,7 @@ UNTYPED: Mapping[str, Door] = {
     "sqlalchemy": sqlalchemy,
     "line_protocol": line_protocol,
 }
-#: Ways that create series of the right types, except that most create TEXT for STRING (see `MAKE_STRINGS`).
+#: Ways that create series of the right types. Most of them create TEXT for STRING (see `MAKE_STRINGS`).
 TYPED: Mapping[str, Door] = {
     "arrow": arrow,
     "arrays": arrays,

@@ -32,7 +32,7 @@ def _select(frame: Frame) -> str:
 
 
 def _by_time(frame: Frame, rows: Iterable[Sequence[object]]) -> Values:
-    """Return the values of rows, each of which has a time and, for each column, a value or None."""
+    """Return the values of rows. A row has a time, and then a value or None for each column."""
     values: Values = {name: {} for name in frame.columns}
     for moment, *cells in rows:
         for (name, (type_, _)), value in zip(frame.columns.items(), cells, strict=True):
@@ -42,7 +42,7 @@ def _by_time(frame: Frame, rows: Iterable[Sequence[object]]) -> Values:
 
 
 def _of_table(frame: Frame, table: pa.Table) -> Values:
-    """Return the values of a table whose columns are the time and the frame's."""
+    """Return the values of a table that has a column of times and the columns of the frame."""
     plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns]
     return _by_time(frame, zip(*(column.to_pylist() for column in plain), strict=True))
 
@@ -79,7 +79,7 @@ def polars(place: Place, frame: Frame) -> Values:
 
 
 def pandas(place: Place, frame: Frame) -> Values:
-    """Fetch a pandas DataFrame, in which NaN is null, and integers in a column with gaps are floats."""
+    """Fetch a pandas DataFrame, in which NaN is null, and integers in a column with nulls are floats."""
     found = place.connection.execute(_select(frame)).fetch_pandas()
     table = pa.Table.from_pandas(found, preserve_index=False)
     expected = place.connection.execute(_select(frame)).fetch_arrow().schema
@@ -87,7 +87,7 @@ def pandas(place: Place, frame: Frame) -> Values:
 
 
 def numpy(place: Place, frame: Frame) -> Values:
-    """Fetch NumPy arrays, masked where they have nulls."""
+    """Fetch NumPy arrays. If a column has nulls, its array is masked at these places."""
     found = place.connection.execute(_select(frame)).fetch_numpy()
     assert len(found) == len(frame.columns) + 1
     return _by_time(frame, zip(*(column.tolist() for column in found.values()), strict=True))
@@ -122,7 +122,7 @@ CURSORS: Mapping[str, Callable[[Place, Frame], Values]] = {
 
 
 def export(place: Place, frame: Frame, name: str, *options: str) -> Path:
-    """Run `saros export` for the device; return the file."""
+    """Run `saros export` for the device, and return the file."""
     file = place.files / name
     with contextlib.redirect_stdout(io.StringIO()):
         code = exporter.main(["-d", place.target, f"{frame.source}.*", "-o", str(file), "--quiet", *options])
@@ -157,7 +157,7 @@ def _places(names: Sequence[str], frame: Frame) -> list[int]:
 
 
 def _of_texts(frame: Frame, header: Sequence[str], lines: Iterable[Sequence[object]]) -> Values:
-    """Return the values of a file whose header has the series' names or their paths with types."""
+    """Return the values of a file whose header has the names of the series, or their paths with types."""
     titles = {f"{frame.path(name)}({type_})": name for name, (type_, _) in frame.columns.items()}
     names = [titles.get(title, title) for title in header[1:]]
     types = {name: type_ for name, (type_, _) in frame.columns.items()}

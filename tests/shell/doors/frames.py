@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from saros_storage.base.paths import quote_node, split_path, unquote_node
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 
-#: The values of a series by time, with its type.
+#: For each series, its type, and its values by time.
 Points = dict[str, tuple[str, dict[int, object]]]
 
 UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1).toordinal()
-#: Bounds of dates and `datetime` values, in seconds since 1970; the upper one is exclusive.
+#: Bounds of dates and `datetime` values, in seconds since 1970. The upper bound is exclusive.
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
 #: Numbers for the names of databases: each frame is written into a new database.
 _NUMBERS = count()
@@ -95,7 +95,7 @@ _NAMES = (
 
 
 def _floats(width: int) -> st.SearchStrategy[float]:
-    """Return a strategy of floats whose NaNs have no payload, since no text format preserves it."""
+    """Return a strategy of floats. Its NaNs have no payload, because no text format preserves a payload."""
     return st.floats(width=width).map(lambda value: float("nan") if value != value else value)  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ def _whole(bits: int) -> st.SearchStrategy[int]:
 class Frame:
     """Times, and columns: (type, values) for each raw name of a series. None is an absent point.
 
-    moments  whether a `datetime` can represent all times and instants: years 1 to 9999, whole microseconds
+    moments  True if a `datetime` can represent all times and instants: years 1 to 9999, whole microseconds
     """
 
     unit: str
@@ -154,7 +154,7 @@ class Frame:
 
 
 def quoted(name: str) -> str:
-    """Quote a name for SQL; even a plain name may be a keyword."""
+    """Return a name with quotes for SQL, because even a plain name may be a keyword."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -173,7 +173,7 @@ def are_exact(values: Sequence[object]) -> bool:
 
 
 def canonical(type_: str, value: object) -> object:
-    """Return the canonical form of the value, which is equal only for values with the same bits."""
+    """Return the canonical form of the value. Two canonical forms are equal only if the values have the same bits."""
     if isinstance(value, float):
         return "NaN" if value != value else struct.pack("d" if type_ == "DOUBLE" else "f", value)
     if isinstance(value, date):
@@ -183,7 +183,7 @@ def canonical(type_: str, value: object) -> object:
 
 @st.composite
 def frames(draw: st.DrawFn) -> Frame:
-    """Draw frames of up to five columns and six rows."""
+    """Draw a frame of up to five columns and six rows."""
     unit = draw(st.sampled_from(list(UNITS)))
     moments = draw(st.sampled_from([True, True, True, False]))
     times = _times(unit, moments=moments)
@@ -211,7 +211,7 @@ def frames(draw: st.DrawFn) -> Frame:
 
 
 def _is_no_template(name: str) -> bool:
-    """Return whether the name has no brace, with which a field begins in the template of `--device`."""
+    """Return whether the name has no brace, which would begin a field in the template of `--device`."""
     return "{" not in name
 
 

@@ -1,4 +1,4 @@
-"""The databases to which frames are written: one per time unit, either in a folder or on a server."""
+"""The databases to which frames are written, either in a folder or on a server. Each has its own time unit."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class CommandProcess:
         return self._process.wait(PATIENCE_S)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send a signal; return the exit code."""
+        """Send a signal, and return the exit code."""
         self._process.send_signal(number)
         return self.wait()
 
@@ -62,7 +62,7 @@ class CommandProcess:
 def receiving(
     folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[CommandProcess]:
-    """Yield a process that has subscribed; it is killed at the end."""
+    """Yield a process that has subscribed. Kill it at the end."""
     command = CommandProcess(folder, arguments, environment)
     try:
         command.wait_ready()

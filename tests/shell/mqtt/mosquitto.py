@@ -19,7 +19,7 @@ needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not i
 
 
 class Mosquitto:
-    """A broker that persists sessions in its folder; `settings` go into its configuration."""
+    """A broker that persists sessions in its folder. Its configuration contains `settings`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         folder.mkdir(exist_ok=True)

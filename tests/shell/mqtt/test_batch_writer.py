@@ -20,7 +20,7 @@ def connection(tmp_path: Path) -> Iterator[saros.Connection]:
 def write(
     connection: saros.Connection, *rows: tuple[str, int, dict[str, Value]], writer: BatchWriter | None = None
 ) -> tuple[int, dict[int, list[str]]]:
-    """Write rows, each from its own message; return the number of points written, and the refusals."""
+    """Write rows, each from its own message. Return the number of points written, and the refusals."""
     messages = ReadMessages([(number, Row(*row)) for number, row in enumerate(rows)])
     writer = writer or BatchWriter(connection, TimeScale("ms", "ms"), aligned=False)
     return writer.write(messages), messages.refusals

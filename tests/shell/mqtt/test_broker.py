@@ -1,4 +1,4 @@
-"""`saros mqtt` with a real broker: no acknowledged message is lost, whichever process ends."""
+"""`saros mqtt` with a real broker: no message that the broker has accepted is lost, whichever process ends."""
 
 from __future__ import annotations
 

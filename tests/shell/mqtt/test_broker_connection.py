@@ -1,4 +1,4 @@
-"""The connection to a broker, tested against a broker that sends the bytes that a test gives it."""
+"""The connection to a broker. The broker is a fake that sends the bytes that a test specifies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ class ScriptedBroker:
     """A broker that answers CONNECT and SUBSCRIBE, sends packets, and records the bytes that it receives."""
 
     def __init__(self, *connections: tuple[bytes, int, bytes]) -> None:
-        """`connections`: CONNACK, reason code of SUBACK, and packets of each; all but the last are then closed."""
+        """Start the broker.
+
+        connections  for each connection: the CONNACK, the reason code of the SUBACK, and the packets to send. The
+                     broker then closes the connection, unless it is the last connection
+        """
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self.received: list[bytes] = []
@@ -68,7 +72,7 @@ Start = Callable[..., tuple[ScriptedBroker, BrokerConnection, list[str]]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Return a function that starts a broker, and returns it, a connection to it, and the connection's reports."""
+    """Return a function that starts a broker, and returns the broker, a connection to it, and the reports."""
     started: list[tuple[ScriptedBroker, BrokerConnection]] = []
 
     def begin(*connections: tuple[bytes, int, bytes]) -> tuple[ScriptedBroker, BrokerConnection, list[str]]:

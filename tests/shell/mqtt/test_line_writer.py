@@ -1,4 +1,4 @@
-"""Payloads of line protocol from a broker are written together if they have times; a refused one affects no other."""
+"""Payloads of line protocol from a broker: those with times are written together, and a refusal affects only one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def connection(tmp_path: Path) -> Iterator[saros.Connection]:
 
 
 def write(connection: saros.Connection, *payloads: bytes, topic: str = "plant") -> tuple[int, dict[int, list[str]]]:
-    """Write payloads that arrive at 7 ms; return the number of points written, and the refusals."""
+    """Write payloads that arrive at 7 ms. Return the number of points written, and the refusals."""
     filter_ = parse_topic("+")
     reader = LineReader(Router([Route(filter_, parse_template("root.{1}", filter_))]), ArrivalClock(lambda: 7), 10**6)
     messages = reader.read([Message(topic, payload, 1, number) for payload, number in zip(payloads, count(1))])

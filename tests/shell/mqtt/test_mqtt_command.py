@@ -73,7 +73,7 @@ def test_counts_are_told_every_minute(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.setattr(command.time, "monotonic", lambda: now)
     display = command._Display(quiet=False)
     counts = Counts(messages=1, points=2, refused=0)
-    for seconds in (1.0, 59.0, 60.0, 61.0, 121.0):  # nothing new at the end
+    for seconds in (1.0, 59.0, 60.0, 61.0, 121.0):  # at 121 s, there are no new messages to report
         now = seconds
         display.show(counts)
     assert "saros mqtt: 1 message, 2 points, 0 refused\n" == capsys.readouterr().err
