@@ -1,4 +1,4 @@
-"""Restore a backup into a new data folder, which exists completely afterwards or not at all.
+"""Restore a backup into a new data folder. Afterwards, the folder is either complete or does not exist.
 
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 

@@ -22,9 +22,10 @@ from saros_storage.base.errors import UserMistake
 
 _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
-#: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
+#: Matches a path whose nodes are plain identifiers that begin with a letter or `_`. Such a path is canonical.
 _PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
-#: A text of many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a match.
+#: Matches a text of many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a
+#: match.
 _PLAIN_PATHS = re.compile(r"root(?:\.[^\W\d]\w*+)*+(?:\nroot(?:\.[^\W\d]\w*+)*+)*+")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
@@ -191,8 +192,8 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton. Its state is the set of positions that the nodes read until now may have reached in the
-    # pattern. The time for a match is therefore proportional to the length of the path times that of the pattern,
+    # A pattern is an automaton. Its state is the set of positions in the pattern that the nodes read until now may have
+    # reached. The time for a match is therefore proportional to the length of the path times the length of the pattern,
     # regardless of the number of `**`. A walk of the schema tree stops where the set is empty.
 
     def start(self) -> frozenset[int]:

@@ -96,7 +96,10 @@ def decompress_pages_into(
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
-    """Fill `out` if it has the decompressed size. Return that size, which may be cut to `len(out) + 1`."""
+    """Fill `out` if it has the decompressed size. Return the decompressed size, or at least a number above `len(out)`.
+
+    A number above `len(out)` means that `out` is too small.
+    """
     if compressor in _BLOCKS:
         return _decode_block(compressor, data, out)
     if compressor is Compressor.UNCOMPRESSED:
