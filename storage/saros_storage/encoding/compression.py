@@ -96,9 +96,9 @@ def decompress_pages_into(
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
-    """Fill `out` if it has the decompressed size. Return the decompressed size, or at least a number above `len(out)`.
+    """Fill `out` if it has the decompressed size, and return the decompressed size.
 
-    A number above `len(out)` means that `out` is too small.
+    If `out` is too small, the result can be any number above `len(out)`.
     """
     if compressor in _BLOCKS:
         return _decode_block(compressor, data, out)

@@ -58,7 +58,7 @@ class DeviceIndex(msgspec.Struct, frozen=True):
 
 
 class PageSpan(msgspec.Struct, frozen=True):
-    """One page (of an aligned device: the pages of all requested columns that share its time page).
+    """One page, or for an aligned device, one time page together with the pages of all requested columns.
 
     `statistics[i]` is None if column i has no point in the page. If a chunk has only one page, these are the statistics
     of the chunk.

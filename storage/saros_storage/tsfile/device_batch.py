@@ -3,9 +3,9 @@
     DeviceBatch     devices with the same series and the same number of rows: a matrix of times, a matrix per series
     encode_devices  the chunk group of each device, and then, once its position is known, its part of the index
 
-For chunks of a few rows, calls and objects take longer than encoding the values. So one call encodes the values of all
-devices, another call computes and encodes their statistics, and no object is created per series. The encoded bytes
-equal those that `TsFileWriter.write_series` or `write_aligned` would write for each device.
+For chunks of a few rows, calls and objects take longer than encoding the values. Therefore one call encodes the values
+of all devices, another call computes and encodes their statistics, and no object is created per series. The encoded
+bytes equal those that `TsFileWriter.write_series` or `write_aligned` would write for each device.
 
 Pure: any thread.
 """

@@ -30,7 +30,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
-#: Number of rows decoded at a time: few enough to stay in the processor's cache and to use memory just freed.
+#: Number of rows decoded at a time: so few that they stay in the processor's cache and reuse memory freed just before.
 _RUN_ROWS = 50_000
 #: Maximum number of problems that are reported; reporting more would not describe a ruined file better.
 PROBLEMS_MAX = 1_000
