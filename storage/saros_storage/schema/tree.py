@@ -369,7 +369,7 @@ class SchemaTree:
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """Return the changes; TTL rules and catalogue entries get the number after their present number in this tree."""
+        """Return the changes; TTL rules and catalogue entries get the number after their current number in the tree."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:
