@@ -328,7 +328,8 @@ def variation_starts(
 ) -> float:
     """Mark each row that starts a new run, since it differs by more than `delta` from the first row of the current run.
 
-    A row that is not `valid` forms a run by itself. Returns the first value of the last run.
+    A row that is not `valid` forms a run by itself. Returns the first value of the last run; the result has no meaning
+    if the last row is not `valid`.
     """
     for i in range(len(values)):
         if len(valid) > 0 and not valid[i]:
