@@ -37,7 +37,7 @@ class Catalog(msgspec.Struct, frozen=True):
     """The content of one backup."""
 
     number: int
-    #: When the backup was taken, according to the clock of the process that took it (ns since the epoch).
+    #: The time at which the backup was taken, by the clock of the process that took it (ns since the epoch).
     taken_ns: int
     incremental: bool
     time_unit: str

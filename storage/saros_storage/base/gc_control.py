@@ -1,8 +1,8 @@
 """Run Python's cyclic garbage collector less often during plans, writes and flushes of many series.
 
-A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. So does the
-index of a file with 100,000 series. The collector would scan these objects repeatedly, which would take longer than the
-rest of the work. While a thread is inside `reduced_gc`, the collector's threshold is therefore raised:
+A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. The index of
+a file with 100,000 series has as many objects. The collector would scan these objects repeatedly, which would take
+longer than the rest of the work. Therefore the collector's threshold is raised while a thread is inside `reduced_gc`:
 
     youngest generation's threshold    T -- the first thread enters --> YOUNG_MAX -- the last thread leaves --> T
 

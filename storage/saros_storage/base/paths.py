@@ -5,8 +5,8 @@
     path         root.sg.`a.b`.s1        canonical nodes joined by dots; the form of device paths and measurement names
     pattern      root.*.d1   root.sg.**   root.sg.d*      `*` is one level, `**` one or more, `d*` a glob within a level
 
-A plain identifier consists of letters (any script), digits and `_`, and does not read as a number. Canonical text is
-unique: two paths are equal if and only if their texts are.
+A plain identifier consists of letters (any script), digits and `_`, and does not look like a number. Canonical text is
+unique: two paths are equal if and only if their canonical texts are equal.
 
 Pure; results are cached. Any thread.
 """
@@ -69,7 +69,7 @@ def split_path(text: str) -> tuple[str, ...]:
 
 
 def parent_of(path: str) -> str:
-    """Return the canonical path above the last node of a canonical path of several nodes."""
+    """Return a canonical path of several nodes without its last node."""
     return join_nodes(split_path(path)[:-1]) if path.endswith("`") else path.rpartition(".")[0]
 
 

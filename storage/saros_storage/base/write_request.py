@@ -25,7 +25,8 @@ class WriteRequest(msgspec.Struct, frozen=True):
     sequence: int = 0
     #: Monotonic time in ns after which the request stops waiting, or None if each step has its own time limit.
     deadline_ns: int | None = None
-    #: The request was sent before and its outcome is unknown, so no error may claim that nothing was written.
+    #: True if the request was sent before and its outcome is unknown, so that no error may claim that nothing was
+    #: written.
     in_doubt: bool = False
 
     @property

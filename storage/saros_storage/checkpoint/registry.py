@@ -5,8 +5,8 @@
     read       a piece of a file, by its number; renews the lease
     release    removes the links, which are also removed when the lease ends, and at the next start of the process
 
-The lease ends if no reader renews it.
-A read of a linked segment returns only the captured records, even if the log still appends records to that file.
+The lease ends if no reader renews it. A read of a linked segment returns only the captured records, even if the log
+still appends records to that file.
 
 Thread-safe.
 """

@@ -264,8 +264,8 @@ def window_extremes_f64(
                 largest = value
                 high = i
         if low < 0 or high < 0:
-            # The loop above cannot tell apart slices with no present row, with only NaN, and with only one infinity and
-            # NaN.
+            # The loop above finds no extreme in a slice without present rows, in a slice of NaN only, and in a slice
+            # whose other values are all the same infinity.
             for i in range(starts[k], stops[k]):
                 if masked and not valid[i]:
                     continue
