@@ -158,7 +158,7 @@ class FileLoad:
         return self._databases == databases_of(self._content, schema, self._options.level)
 
     def changes(self, schema: SchemaTree) -> list[SchemaChange]:
-        """Return the needed schema changes. Raises UserMistake 507, 511 on conflicts, and what `may_create` raises."""
+        """Return the needed schema changes. Raises UserMistake 507 or 511 for conflicts, and errors of `may_create`."""
         assert self._databases is not None
         return self._changes(self._databases, schema)
 

@@ -198,7 +198,8 @@ class Partition:
     def _changed(self) -> None:
         """Invalidate the cached snapshot and its basis.
 
-        Call this after every change, unless only the active MemTable has changed.
+        Call this after every change, unless only the active MemTable, or the source of the partition's older data, has
+        changed.
         """
         self._snapshot = None
         self._basis = object()

@@ -2,7 +2,7 @@
 
     TsFileAccess.device("root.a.d1") -> DeviceIndex
         series["temp"] -> SeriesIndex(type, statistics, chunks=(ChunkMeta, ...))        non-aligned: chunks per series
-        aligned: DeviceIndex.time is the time column's index; chunk i of every series pairs with chunk i of the time's
+        aligned: DeviceIndex.time is the index of the time column, whose chunk i pairs with chunk i of every series
 
     chunk -> pages(...) -> PageSpan(start, end, count, statistics per column) -> read(...) -> Block
 

@@ -51,7 +51,7 @@ _FLOAT_WHOLE_MAX = 2**24
 
 
 class TypeChanged(StorageError):
-    """The query met points of a newer type than it reads: the type of the series changed after the query began."""
+    """The query found points of a newer type than the type that it reads, which changed after the query began."""
 
     code = 2021
 
@@ -60,7 +60,7 @@ class TypeChanged(StorageError):
 
 
 def check_change(path: str, current: DataType, earlier: Collection[DataType], wanted: DataType) -> None:
-    """Raise UserMistake 507 unless a series of type `current`, and `earlier` types before, may change to `wanted`."""
+    """Raise UserMistake 507 unless a series of type `current`, with these `earlier` types, may change to `wanted`."""
     if wanted is current:
         return
     possible = ", ".join(sorted(type_.name for type_ in _CHANGES[current]))

@@ -2,8 +2,8 @@
 
     page     rows, first and last time, bitmap         checked by the decoder (`pages`)
              first, last, least, greatest, sum         recomputed here, and compared with the page's statistics
-    chunk    the same over all its pages               compared with the index
-    series   the same over all its chunks              compared with the index
+    chunk    the statistics of all its pages           compared with the index
+    series   the statistics of all its chunks          compared with the index
 
 TsFile has no checksums, so a file that passes all checks may still differ from the data originally written. A problem
 ends the check of its series; the other series are still checked. Sums of floats may differ slightly, since a sum
