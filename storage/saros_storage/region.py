@@ -260,7 +260,7 @@ class Region:
             if active is not None and active.bytes >= self._options.memtable_bytes_max:
                 self._flusher.freeze(partition)
             elif partition.immutable and not self._flusher.is_waiting(partition):
-                self._flusher.add(partition)  # frozen by an entry
+                self._flusher.add(partition)  # an entry has frozen a MemTable
         if self.partitions.memory_bytes > self._options.memtables_total_bytes_max // 2:
             self._freeze_largest()
 

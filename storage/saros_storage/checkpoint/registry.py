@@ -30,7 +30,7 @@ from saros_storage.log.record import scan
 from saros_storage.log.segment_name import SegmentName
 from saros_storage.partition.partition_files import file_path
 
-#: Maximum size of one answer.
+#: Maximum number of bytes that one `read` returns.
 PIECE_BYTES = 2 << 20
 #: Default duration of a lease; even a client with a slow connection reads more often than that.
 CAPTURED_NS = 600_000_000_000

@@ -275,7 +275,7 @@ class Flusher:
         return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 4 * 3
 
     def _checkpoint(self) -> None:
-        """Pause between two steps if the pacer asks for it and nothing is urgent."""
+        """Pause between two steps if the pacer requires a pause and nothing is urgent."""
         if self._is_urgent():
             self._resumed_ns = self._pacer.thread_time_ns()  # the pacer does not count urgent work
             return

@@ -61,7 +61,7 @@ class Disk(Protocol):
     """The file operations of storage. Paths are absolute or relative to the process's working directory."""
 
     def create(self, path: str) -> File:
-        """Create an empty file for appending; an existing one is truncated."""
+        """Create an empty file for appending; an existing file is truncated."""
         ...
 
     def create_unread(self, path: str) -> File:
@@ -96,11 +96,11 @@ class Disk(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; a missing one is not an error."""
+        """Remove a file; a missing file is not an error."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and everything below it; a missing one is not an error."""
+        """Remove a folder and everything below it; a missing folder is not an error."""
         ...
 
     def make_folder(self, path: str, *, durably: bool = True) -> None:

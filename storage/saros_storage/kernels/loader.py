@@ -37,7 +37,7 @@ _PROCESSES_MAX = 3
 
 
 class Loadable(Protocol):
-    """A kernel as the loader sees it."""
+    """The interface of a kernel for the loader."""
 
     key: str
 

@@ -590,7 +590,7 @@ class MemTableSnapshot:
 
     @property
     def series_count(self) -> int:
-        """Number of series. Later writes may add some."""
+        """Number of series. Later writes may add series."""
         return sum(len(device.types) for device in self._devices.values())
 
     def span(self, device: str) -> DeviceSpan | None:

@@ -48,7 +48,7 @@ class DeviceBatch(msgspec.Struct, frozen=True, eq=False):
     #: The position of each device in the order of all devices that are written together.
     places: Int64Array
     aligned: bool
-    #: Sorted.
+    #: The names of the series, sorted.
     measurements: tuple[str, ...]
     types: tuple[DataType, ...]
     #: A matrix with one row for each device. `values` has such a matrix for each measurement.
