@@ -6,7 +6,7 @@
                                times are within the slice, and the `.resource` agrees with the file
 
 Files in a partition's folder that the manifest does not list are not part of the partition, and are not checked. The
-caller holds the folder's lock. For one thread.
+caller holds the folder's lock. Runs on one thread.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ class Region:
     ) -> None:
         """Load the region in `folder`; `schema` includes all entries up to `schema_index`. Raises CorruptFile.
 
-        compactor  None disables compaction
-        latest     the cache for views; None if views of this region are made by another object
-        pacer      slows down flushes that are not urgent; None: no pauses
+        compactor  compacts the region's files; None disables compaction
+        latest     the cache for views; None if another object makes the views of this region
+        pacer      slows down flushes that are not urgent; None disables pauses
         """
         self._folder = folder
         self._options = options
@@ -260,7 +260,7 @@ class Region:
             if active is not None and active.bytes >= self._options.memtable_bytes_max:
                 self._flusher.freeze(partition)
             elif partition.immutable and not self._flusher.is_waiting(partition):
-                self._flusher.add(partition)  # frozen by an entry
+                self._flusher.add(partition)  # an entry has frozen a MemTable
         if self.partitions.memory_bytes > self._options.memtables_total_bytes_max // 2:
             self._freeze_largest()
 
@@ -326,7 +326,7 @@ class Region:
         self._remove_folders(self.partitions.release(chosen, index))
 
     def _remove_folders(self, partitions: Iterable[Partition]) -> None:
-        """Remove the folders of partitions, with only one sync per database: later log entries wait for the removal."""
+        """Remove the folders of partitions with one sync per database, since later log entries wait for the removal."""
         trash: list[str] = []
         parents: dict[str, None] = {}
         for partition in partitions:

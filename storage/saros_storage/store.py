@@ -2,7 +2,7 @@
 
     write / delete / change_schema
         check, append to the log, queue            under the lock
-        wait until the log has it                  without the lock; one fsync for all waiting writers
+        wait until the log has the entry           without the lock; one fsync for all waiting writers
         take effect, in the log's order            under the lock (`Region.take_effect`)
 
 A write therefore becomes visible only once it is in the log, and an entry that the log refused because the disk is full
@@ -79,7 +79,7 @@ class QueuedWrite:
 
 
 class Store:
-    """A database in a folder of this process: a region and its log. Made by `open`."""
+    """A database in a folder of this process: a region and its log. Created by `open`."""
 
     def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock | None) -> None:
         """Load the folder; `owner` is its lock, or None if the disk is private. Raises as `open` does."""
@@ -233,11 +233,9 @@ class Store:
         return request
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedWrite | None]:
-        """Queue writes individually.
+        """Queue writes individually. See `Database.submit_writes`.
 
         The result is None for a write that `write` would refuse, or that cannot be written now.
-
-        See `Database.submit_writes`.
         """
         frames = [_frame_of(tablet) for tablet, _ in writes]
         try:
@@ -308,7 +306,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> int:
-        """Load all or none of a TsFile's points as if they were written now; return the number of files made of it.
+        """Load all or none of a TsFile's points as if they were written now; return the number of files made from it.
 
         When this returns, the points are durable, regardless of the option `durability`. Raises UserMistake (2051 for
         the file; 507, 509, 511, 2007 for its content), CorruptFile, UnsupportedFile, DiskFull.
@@ -565,7 +563,7 @@ class Store:
 
 
 def _nothing() -> None:
-    """Do nothing when a view of other partitions closes: files that it has opened can be read until they are closed."""
+    """Do nothing when a view of other partitions closes, since files that it has opened stay readable until then."""
 
 
 @contextmanager

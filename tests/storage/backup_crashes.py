@@ -185,7 +185,8 @@ def judge_restore(
 def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> Iterator[tuple[Picture, str, CrashDisk]]:
     """Yield each distinct disk that a crash at one of the disk's pictures may leave.
 
-    Only every `one_of`th picture is tried, beginning with number `start`, and only every `one_of`th of their crashes.
+    Only every `one_of`th picture is tried, beginning with number `start`, and only every `one_of`th crash at these
+    pictures.
     """
     seen = set()
     for picture in [*disk.pictures[start::one_of], disk.picture()]:

@@ -253,7 +253,7 @@ def _try(kind: Kind, sample: bytes, data: bytes, name: str, found: Survivals) ->
 
 
 def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Do the same as `attack`, but more slowly, since the peak of allocated memory is also measured."""
+    """Do the same as `attack`, and also measure the peak of allocated memory, which is slower."""
     tracemalloc.start()
     try:
         for number in range(count):

@@ -8,8 +8,8 @@ restart may find:
     none      no unsynced data had reached the disk
     torn      the first unsynced bytes, and reserved space, had reached the disk
     zeros     files have their new sizes, with zeros in place of unsynced data
-    blocks    some of the unsynced blocks had reached the disk: all sets of few blocks; of many blocks each single one,
-              all but each one, and some random sets
+    blocks    some of the unsynced blocks had reached the disk: every set of blocks if there are few; otherwise each
+              block alone, all blocks except one, and some random sets
 
 Renames and removals that no fsync of their folder has made durable may be lost, too: each state except the first is
 tried with every prefix of these changes, and with all of them except one.
@@ -53,7 +53,7 @@ class Picture:
     def crashes(
         self, block_bytes: int = BLOCK_BYTES, tears: Sequence[float] = _TEARS
     ) -> Iterator[tuple[str, CrashDisk]]:
-        """Yield each disk that a restart may find, only once, with the kind of the crash."""
+        """Yield each distinct disk that a restart may find, with the kind of the crash."""
         yield "process", CrashDisk(self)
         seen = set()
         for lost in self._lost_moves():

@@ -85,7 +85,7 @@ class FakeTsFile:
         #: The arguments of each call of `read`: the measurements, the chunk, its first page, and the page after its
         #: last one.
         self.reads: list[tuple[tuple[str, ...], int, int, int]] = []
-        #: How often `pages` was called.
+        #: The number of calls of `pages`.
         self.openings = 0
 
     @property

@@ -17,7 +17,7 @@ from storage.store_model import State
 class LiveDisk(CrashDisk):
     """A disk that shows recorded pictures one after the other as it is read, beginning with number `start`.
 
-    A write to it fails the test.
+    A write to the disk fails the test.
     """
 
     def __init__(self, pictures: Sequence[tuple[Picture, Note]], start: int, chance: Random) -> None:

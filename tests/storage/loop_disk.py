@@ -93,7 +93,7 @@ class LoopDisk:
     """An image file with a file system that is mounted at `root`."""
 
     def __init__(self, folder: Path, kind: FileSystem, mount_options: str) -> None:
-        """See `loop_disk`, which makes them."""
+        """See `loop_disk`, which makes these objects."""
         self.root = folder / "mounted"
         self._image = folder / "image"
         self._kind = kind
@@ -153,7 +153,7 @@ def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20)
 
 
 def why_unavailable(kind: str) -> str | None:
-    """Return why this machine cannot make a `loop_disk` of a kind; None if it can."""
+    """Return the reason why this machine cannot make a `loop_disk` of a kind; None if it can."""
     tools = FILE_SYSTEMS[kind]
     missing = [tool for tool in (tools.mkfs[0], tools.check[0], "mount", "umount") if shutil.which(tool) is None]
     if missing:

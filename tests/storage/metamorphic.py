@@ -204,7 +204,7 @@ class Plan:
         return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
 
     def problem(self, store: Store, tally: Tally) -> str | None:
-        """Return how the result differs from the expected one, or None if they are equal."""
+        """Return the difference between the result and the expected result, or None if they are equal."""
         view = store.view()
         try:
             request = view._unexpired(self.request)

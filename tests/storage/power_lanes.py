@@ -50,7 +50,7 @@ class Operation:
 
     @property
     def rows(self) -> int:
-        """The rows that it writes."""
+        """The number of rows that the operation writes."""
         return {Kind.WRITE: ROWS, Kind.ROW: 1}.get(self.kind, 0)
 
 
@@ -135,7 +135,7 @@ class Model:
         return made
 
     def advance(self) -> None:
-        """Let the next operation happen."""
+        """Apply the next operation to the model."""
         does = operation(self.next)
         self.next += 1
         if does.rows:

@@ -7,7 +7,7 @@ from saros_storage.scan.reading import Statistics, Summaries, Summary
 
 
 def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:
-    """A row as single statistics."""
+    """Return a row as single statistics."""
     found: list[Statistics | None] = []
     for known in summaries.columns:
         columns = [getattr(known, name) for name in Statistics.__struct_fields__]

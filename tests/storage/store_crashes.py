@@ -3,7 +3,7 @@
     tell                   runs operations on a disk that takes pictures, each with a `Note` of the states that a
                            restart may find
     judge                  opens the disk after a crash: the store must be in one of the states that the note allows
-    enumerate_crashes      both; then the same on disks left by the first crash, while the store is opened and continues
+    enumerate_crashes      both; then both again on disks left by the first crash, which a store opens and continues
     enumerate_kills        the process is killed, the next one relies on the disk's content, and then the power fails
     enumerate_failures     the nth disk operation fails, for every n
 
@@ -35,7 +35,7 @@ TEARS = (0.0, 0.5)
 
 @dataclass(frozen=True)
 class Note:
-    """The states that a restart may find: after a power cut all of them, otherwise those from `acknowledged` on."""
+    """The states that a restart may find: after a power cut, any of them; otherwise, one from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -55,7 +55,7 @@ class Teller:
         self.store = open_store(disk, options)
         #: The expected state of the store.
         self.state = read_store(self.store)
-        #: Whether an operation failed in such a way that no later operation may be acknowledged.
+        #: True once an operation has failed in such a way that no later operation may be acknowledged.
         self.is_over = False
         self._note = Note((self.state,))
 

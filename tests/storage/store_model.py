@@ -1,7 +1,7 @@
 """A model of a store, which consists of plain dictionaries, and operations that change both store and model.
 
     Operation        `run` runs the operation on a store; `changes` apply it to the dictionaries, step by step
-    write_rows, delete_points, ..., load, keep_from      functions that make an operation
+    write_rows, delete_points, ..., load, keep_from      functions that create an operation
 
 The dictionaries do not have expired points. The clock of these stores hardly advances from `NOW_MS`. After a power cut,
 any prefix of the changes of an unacknowledged operation may remain, and all changes of acknowledged operations must
@@ -122,9 +122,9 @@ class Operation:
     name: str
     run: Callable[[Store], None]
     changes: Sequence[Change] = ()
-    #: Whether all operations that were acknowledged before this one survive a later power cut, whatever the durability.
+    #: True if all operations acknowledged before this one survive a later power cut, whatever the durability.
     makes_durable: bool = False
-    #: Whether the operation may be refused because of a disk failure, without any effect.
+    #: True if a disk failure may refuse the operation, without any effect.
     may_be_refused: bool = False
 
 
@@ -202,7 +202,7 @@ def write_devices(devices: Sequence[str], times: Sequence[int], mark: int) -> Op
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
-    """Write tablets that are queued in order and share an fsync; a power cut may leave only the first ones."""
+    """Write tablets that are queued in order and share an fsync; a power cut may leave only the first tablets."""
 
     def tablets_of(type_of: TypeOf) -> list[Tablet]:
         return [_tablet(device, times, mark, ("x", "y"), type_of) for device, times, mark in rows]

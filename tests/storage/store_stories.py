@@ -1,4 +1,4 @@
-"""Stories (sequences of operations) for stores that will crash: one with all operations, some special, some random."""
+"""Stories (sequences of operations) for stores that will crash: with all operations, special ones, and random ones."""
 
 from __future__ import annotations
 

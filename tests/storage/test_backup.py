@@ -58,7 +58,7 @@ class Plant:
         return Store.open(str(self.folder / name), options, LocalDisk(), self.clock)
 
     def write(self, device: str, *times: int, value: int = 1) -> int:
-        """The index of its entry."""
+        """Write points of a device; return the index of the log entry."""
         at = np.array(times, np.int64)
         self.store.write([Tablet(device, ("x",), at, (Column(DataType.INT64, at * 0 + value),), False)])
         return self.store._region.partitions.applied
@@ -177,7 +177,7 @@ def test_an_incremental_backup_copies_new_files_only(plant: Plant) -> None:
     plant.write("root.b.d", 1)
     _, run = plant.back_up(incremental=True)
     after = plant.objects()
-    assert (4, 3) == (run.progress.files_known, run.progress.files)  # new: a TsFile, its resource, a file of the log
+    assert (4, 3) == (run.progress.files_known, run.progress.files)  # new: a TsFile, its resource, a piece of the log
     assert before == {path: time for path, time in after.items() if path in before}
     assert 3 == len(after) - len(before)
     assert {"root.a.d": {1: 1, 150: 1}, "root.b.d": {1: 1}} == plant.restore("restored")

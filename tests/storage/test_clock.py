@@ -33,7 +33,7 @@ def test_the_guard_follows_a_clock_that_does_not_jump() -> None:
     guard = JumpGuard(clock)
     for _ in range(100):
         clock.pass_time(HOUR)
-        clock.wall_ns += SECOND  # it runs fast
+        clock.wall_ns += SECOND  # the wall clock runs fast
         assert clock.wall_ns == guard.now_ns()
 
 

@@ -28,7 +28,7 @@ def file(kind: str, version: int, size: int, spans: dict[str, tuple[int, int]]) 
 
 
 def parsed(line: str) -> FileSource:
-    """`seq VERSION SIZE DEVICE:FIRST-LAST ...`"""
+    """Parse the line `seq VERSION SIZE DEVICE:FIRST-LAST ...`."""
     kind, version, size, *words = line.split()
     spans = {}
     for word in words:
@@ -39,7 +39,7 @@ def parsed(line: str) -> FileSource:
 
 
 class Table:
-    """The files of a partition; each story begins with none."""
+    """The files of a partition; each story begins without files."""
 
     def __init__(self) -> None:
         self.files: list[FileSource] = []

@@ -1,4 +1,4 @@
-"""When and for how long a compaction job pauses."""
+"""The pauses of a compaction job: their times and their lengths."""
 
 from __future__ import annotations
 

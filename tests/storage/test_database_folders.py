@@ -1,4 +1,4 @@
-"""Folders of databases: each database has one on every file system, and folders with names of earlier versions work."""
+"""Folders of databases: no two share one on any file system, and folders with names of earlier versions still work."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def create(store: Store, databases: Iterable[str] = ALIKE) -> None:
 
 
 def write(store: Store, times: Iterable[int], databases: Iterable[str] = ALIKE) -> Points:
-    """Write a row at each of the times to each database, and return the rows; values tell the databases apart."""
+    """Write a row at each of the times to each database, and return the rows; the databases have different values."""
     at = np.array(list(times), np.int64)
     written = {}
     for database in databases:

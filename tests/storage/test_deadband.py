@@ -1,4 +1,4 @@
-"""Deadbands: the kernel keeps the same points as its twin in Python, and a flush drops the others where it may."""
+"""Deadbands: the kernel keeps the same points as its twin in Python, and a flush drops other points where it may."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class FullOnce(Watched):
 
 
 def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(tmp_path: Path) -> None:
-    """Otherwise the files in the folder would count as durable, and their log entries would be released."""
+    """Without this, files in the folder would wrongly count as durable, and their log entries would be released."""
     disk = FullOnce(tmp_path)
     with pytest.raises(OSError, match="full"):
         disk.make_folder(str(tmp_path / "new"))
@@ -118,7 +118,7 @@ def test_a_file_that_is_missing_is_not_durable(tmp_path: Path, count: int) -> No
 
 
 def cached_bytes(path: Path) -> int:
-    """Return how many bytes from the file's start can be read without waiting for the disk."""
+    """Return the number of bytes at the file's start that can be read without waiting for the disk."""
     with path.open("rb") as file:
         buffer = bytearray(path.stat().st_size)
         try:

@@ -131,7 +131,7 @@ def test_the_bytes_written_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_flushed_points_survive_a_power_cut(count: int) -> None:
-    """The flusher makes many folders durable in one way, and a few folders in another."""
+    """The flusher makes many folders durable in one way, and a few folders in another way."""
     disk = CrashDisk()
     store = open_store(disk)
     fill(store, count)

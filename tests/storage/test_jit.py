@@ -1,4 +1,4 @@
-"""Kernels as `jit` compiles them."""
+"""Kernels that `jit` compiles."""
 
 from __future__ import annotations
 

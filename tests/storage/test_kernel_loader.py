@@ -1,4 +1,4 @@
-"""Kernels are compiled by one process in the background. Nothing waits for it, since the twins serve calls."""
+"""One process compiles the kernels in the background. No call waits for this process: the twins run until it ends."""
 
 from __future__ import annotations
 

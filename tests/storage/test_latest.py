@@ -29,7 +29,7 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=1_000, compactio
 
 
 class SetClock:
-    """A clock that stands."""
+    """A clock that never advances."""
 
     now = 5_000_000_000
 

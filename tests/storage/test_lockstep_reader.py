@@ -62,12 +62,12 @@ def pieces(
 
 
 def times_of(found: Sequence[Block | Unaligned]) -> list[list[int] | tuple[int, int]]:
-    """Times of blocks; ranges."""
+    """Return the times of each block, and (start, end) of each `Unaligned`."""
     return [p.times.tolist() if isinstance(p, Block) else (p.time.start, p.time.end) for p in found]
 
 
 def read_apart(snapshots: Sequence[PartitionSnapshot], wanted: ScanRequest, time: TimeRange) -> Points:
-    """Series by series."""
+    """Read the points in a time range series by series."""
     points: Points = {}
     for place, (name, type_) in enumerate(zip(wanted.measurements, wanted.types, strict=True)):
         one = replace(wanted, measurements=(name,), types=(type_,), time=time)
@@ -366,9 +366,9 @@ def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
 
 
 def test_a_cache_keeps_series_each_by_itself() -> None:
-    """1. Two series are read together. 2. A read of one, and of the other with a third, hits the cache.
+    """Two series are read together. Then a read of one of them, or of the other with a third series, uses the cache.
 
-    3. Each cached block has its own memory, so that its eviction frees the bytes that it counted.
+    Each cached block has its own memory, so that its eviction frees the bytes that it counted.
     """
     with tempfile.TemporaryDirectory() as folder:
         chunk = [[Rows((1, 2, 3), {n: (DOUBLE, (float(i), 0.5, 1.5))})] for i, n in enumerate("xyz")]

@@ -147,7 +147,7 @@ def test_a_torn_record_whose_payload_looks_like_records_is_cut_off() -> None:
 
 def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
     header = bytearray(b"".join(PendingRecord.of(3, 7, [bytes(1 << 20)]).encode(50, 49, SALT))[:HEADER_BYTES])
-    header[4] ^= 1  # of the crc32
+    header[4] ^= 1  # a byte of the crc32
     data = memoryview(written([b"first"], [b"second"])[:-8] + bytes(header) * 200_000)
     started = time.thread_time()
     assert scan(data, 1, SALT).damaged

@@ -86,7 +86,7 @@ def test_what_is_damaged_is_told_and_nothing_else_is_touched(text: bytes, chance
     for damaged in (bytes(block), bytes(block[:cut])):
         whole, (found,) = decoded([damaged], [len(text)])
         known, (expected,) = decoded([damaged], [len(text)], lz4_decode.twin)
-        # The library takes a distance of 0, which the format forbids.
+        # The library accepts a distance of 0, which the format forbids.
         assert known == whole or b"\0\0" in damaged
         if whole:
             assert (1, expected) == (known, found)

@@ -30,7 +30,7 @@ def column(type_: DataType, rows: int, chance: random.Random) -> Column:
 def filled(chance: random.Random) -> tuple[MemTable, dict[str, DataType], bool]:
     """Return a MemTable, its series' types, and whether its device is aligned.
 
-    It has batches, most of which have the same shape, and some of which are late or repeated.
+    The MemTable has batches, most of which have the same shape, and some of which are late or repeated.
     """
     aligned = chance.random() < 0.4
     own = chance.choice(NUMBERS)

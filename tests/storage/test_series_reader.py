@@ -95,7 +95,7 @@ PATTERNS = ["root.db.**", "root.*.d.*", "root.db.d.a", "root.db.d.b", "root.othe
 
 
 def model(partitions: Sequence[Partition], request: ScanRequest) -> list[tuple[int, tuple[Scalar, ...]]]:
-    """All rows of the request."""
+    """Return all rows of the request."""
     series = []
     for name in request.measurements:
         points: dict[int, Scalar] = {}
@@ -142,7 +142,7 @@ def sources(draw: st.DrawFn, start: int, version: int, *, aligned: bool, memory:
     names = draw(st.sets(st.sampled_from(sorted(TYPES)), min_size=1))
     types = {name: TYPES[name] for name in sorted(names)}
     if not memory and draw(st.integers(0, 5)) == 0:
-        types["a"] = DataType.BOOLEAN  # of a series that was dropped and created again
+        types["a"] = DataType.BOOLEAN  # the file has points of a series that was dropped and created again
     if "b" in types and not memory and draw(st.integers(0, 2)) == 0:
         types["b"] = draw(st.sampled_from([DataType.INT32, DataType.FLOAT]))
     if aligned:
@@ -404,7 +404,7 @@ def test_it_does_so_over_tsfiles(data: st.DataObject) -> None:
 
 
 def rows(times: Sequence[int], values: Sequence[Scalar] | None = None, type_: DataType = DataType.INT32) -> Rows:
-    """Rows of column `a`."""
+    """Return rows of column `a`."""
     return Rows(tuple(times), {"a": (type_, tuple(times if values is None else values))})
 
 
@@ -532,7 +532,7 @@ def test_a_chunk_that_crosses_a_window_is_answered_by_its_pages() -> None:
 
 
 def minutes(page_count: int, *, first: int = 0) -> list[Rows]:
-    """Pages of a hundred rows."""
+    """Return pages of a hundred rows."""
     return [rows(range(start, start + 100)) for start in range(first, first + 100 * page_count, 100)]
 
 

@@ -67,7 +67,7 @@ class Trials(EncodingChoices):
 
 @dataclass
 class Flush:
-    """A flush to a folder of its own; `flushed`: last time of some devices."""
+    """A flush to a separate folder; `flushed` has the last times that some devices have in files."""
 
     folder: Path
     flushed: dict[str, int] = field(default_factory=dict)

@@ -261,7 +261,7 @@ def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monk
         written(store, *range(900, 950))
         store.flush()
         wait_equal(430, saved)
-        monkeypatch.setattr(Store, "release", lambda *_: None)  # nor is the log cut
+        monkeypatch.setattr(Store, "release", lambda *_: None)  # neither save the schema nor cut the log
         set_ttl(store, PLAIN_DEVICE, 900)
         written(store, 200, 240)
         store._region.flush_chosen(lambda *_: True)

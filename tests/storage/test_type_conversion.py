@@ -35,7 +35,7 @@ from saros_storage.tsfile.writer import TsFileWriter
 
 D = DataType
 TEXTS = {D.TEXT, D.STRING}
-#: As IoTDB's manual has it.
+#: For each type of a series, the types to which it can change, according to IoTDB's manual.
 BECOMES = {
     D.INT32: {D.INT64, D.FLOAT, D.DOUBLE, D.TIMESTAMP} | TEXTS,
     D.INT64: {D.TIMESTAMP, D.DOUBLE} | TEXTS,
@@ -87,7 +87,7 @@ def expected(source: DataType, target: DataType) -> list[Scalar]:
     return list(EXPECTED.get((source, as_text), VALUES[source]))
 
 
-# ---------------------------------------------------------------------------------------------- which becomes what
+# ---------------------------------------------------------------------------------------------- allowed changes
 
 
 def tree_of(series: SeriesSchema) -> SchemaTree:

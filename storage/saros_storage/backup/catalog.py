@@ -1,4 +1,4 @@
-"""A backup's catalog lists all parts of the backup. Each file is stored as an object, named by its SHA-256.
+"""The catalog of a backup, which lists all its parts. Each file is stored as an object, named by its SHA-256.
 
     saros-backup 2 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
@@ -37,7 +37,7 @@ class Catalog(msgspec.Struct, frozen=True):
     """The content of one backup."""
 
     number: int
-    #: When the backup was taken, according to the clock of the process that took it (ns since the epoch).
+    #: The time at which the backup was taken, by the clock of the process that took it (ns since the epoch).
     taken_ns: int
     incremental: bool
     time_unit: str
@@ -49,7 +49,8 @@ class Catalog(msgspec.Struct, frozen=True):
     captures: tuple[Checkpoint, ...]
     #: For each capture, the objects of its files, in the order of the files' numbers.
     objects: tuple[tuple[StoredObject, ...], ...]
-    #: CRC-32 of the last record of this backup's log. The next backup uses it to check that its log continues this one.
+    #: CRC-32 of the header of the last record of this backup's log. The next backup uses it to check that its own log
+    #: continues this log.
     last_crc32: int = 0
     #: True if this backup's log continues where the previous backup's log ended.
     continues: bool = False

@@ -3,12 +3,12 @@
     full           every file is copied, and replaces an earlier copy of the same content
     incremental    files that an earlier backup contains are neither copied again nor verified
 
-The log is copied from the end of the last backup on. If the log still has all records since then, every point between
-the two backups can be restored.
+The log is copied from the point at which the previous backup ended. If the log still has all records since that point,
+every point between the two backups can be restored.
 
 While a file is copied, it is verified against the size and checksum in its manifest; in a piece of the log, every
-record is verified. A backup that follows an interrupted one does not copy the files that the interrupted one has
-copied. Runs on one thread.
+record is verified. After an interrupted backup, the next backup does not copy the already copied files again. Runs on
+one thread.
 """
 
 from __future__ import annotations
@@ -149,7 +149,10 @@ class BackupRun:
         return stored
 
     def _piece(self, place: int, number: int, piece: LogPiece) -> tuple[StoredObject, dict[int, int]]:
-        """Copy a piece of the log; return its object, and the CRC-32 of each of its records. Raises CorruptFile."""
+        """Copy a piece of the log; return its object, and the CRC-32 of each record's header, by the record's index.
+
+        Raises CorruptFile.
+        """
         kept = []
 
         def pieces() -> Iterable[bytes]:
@@ -191,7 +194,7 @@ class BackupRun:
 
 
 def _check_log(capture: Checkpoint) -> None:
-    """Raise CorruptFile unless the log contains all entries from the first that the files lack to the last."""
+    """Raise CorruptFile unless the log contains all entries after those that the files contain."""
     if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
         raise CorruptFile("log", 0, f"the records after {capture.index} were not received completely")
 

@@ -28,7 +28,11 @@ Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 
 class Point(msgspec.Struct, frozen=True):
-    """The backup whose files are restored and the backups whose logs follow (`chain`); the last entry to replay."""
+    """The way to a point in time.
+
+    `chain` consists of the backup whose files are restored, followed by the backups that continue its log. `index` is
+    the last entry to replay.
+    """
 
     chain: tuple[Catalog, ...]
     index: int
@@ -68,7 +72,7 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
 
 
 def taken_time(catalog: Catalog) -> str:
-    """Format the UTC time of a backup (`2026-11-21T18:00:00.250Z`), by which `find_point` chooses this backup."""
+    """Format the UTC time of a backup (`2026-11-21T18:00:00.250Z`), for which `find_point` chooses this backup."""
     taken = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=catalog.taken_ns // _MILLISECOND)
     return taken.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

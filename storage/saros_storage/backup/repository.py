@@ -1,6 +1,6 @@
 """The folder of backups.
 
-    backups/00000001            catalogs: a backup exists, complete, once its catalog does
+    backups/00000001            catalogs: a backup exists, and is complete, once its catalog exists
     objects/5f/5f3a90c1...      contents of files, by SHA-256; never changed
     partial                     durable objects of an unfinished backup, from which it can continue
     partial.new                 the object being written
@@ -122,9 +122,9 @@ class Repository:
         return self.disk.create(os.path.join(self._folder, _NEW))
 
     def add(self, stored: StoredObject) -> None:
-        """Rename the written file to the object's name, which replaces an older copy.
+        """Rename the written file to the object's name, replacing an older copy.
 
-        Durable after `save` or `save_partial`.
+        The name is durable after `save` or `save_partial`.
         """
         path = self.object_path(stored)
         self.disk.make_folder(os.path.dirname(path))

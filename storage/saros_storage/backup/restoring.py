@@ -1,11 +1,11 @@
-"""Restore a backup into a new data folder, which exists completely afterwards or not at all.
+"""Restore a backup into a new data folder. Afterwards, the folder is either complete or does not exist.
 
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 
 While a file is copied, it is verified against its checksum. When a folder restored from a store's backup is opened, its
-log is replayed up to the chosen point. A LOAD in that part of the log would need a file that the log does not contain,
-so a point after a LOAD is refused. The backup of a cluster's node becomes the folder of a store with a new, empty log:
-the folder contains the node's data, but not its votes in Raft. Runs on one thread.
+log is replayed up to the chosen point. If that part of the log has a LOAD, its replay would need a file that the log
+does not contain, so points after the LOAD are refused. The backup of a cluster's node becomes the folder of a store
+with a new, empty log: the folder contains the node's data, but not its votes in Raft. Runs on one thread.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Restore:
 
 
 def _check_whole(record: Record, point: Point) -> None:
-    """Raise UserMistake 2052 if the entry is a LOAD: the log does not contain the loaded file."""
+    """Raise UserMistake 2052 if the entry is a LOAD after the backup, since the log does not contain its file."""
     taken = point.chain[0]
     if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
         message = (

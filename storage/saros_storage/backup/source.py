@@ -13,7 +13,7 @@ class Source(Protocol):
     """A source of captures. Used by one thread."""
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
-        """Take captures. The log of a store is included from record `since` on. Raises what the database raises."""
+        """Take captures. The log of a store is included from record `since` on. Raises the errors of the database."""
         ...
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Verify that all parts of backups exist and are unchanged. Changes nothing. Runs on one thread."""
+"""Verify that all parts of backups exist and are unchanged, without changing anything. Runs on one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_storage.log.record import scan
 
 
 class BackupReport(msgspec.Struct):
-    """How many backups and objects were verified, the objects' size in bytes, and the problems found."""
+    """The numbers of verified backups and objects, the objects' total size in bytes, and the problems found."""
 
     backups: int = 0
     objects: int = 0

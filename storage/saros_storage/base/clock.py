@@ -28,7 +28,7 @@ class SystemClock:
     monotonic_ns = staticmethod(time.monotonic_ns)
 
 
-#: A forward jump that has lasted this long is accepted as a correction; people notice and reset a wrong clock sooner.
+#: A forward jump that has lasted this long is accepted as a correction: people reset a wrong clock before that.
 JUMP_TRUSTED_NS = 24 * 3_600_000_000_000
 #: A smaller lead over the monotonic clock is not a jump: time synchronization lets wall clocks run slightly faster.
 _JUMP_NS = 60_000_000_000
@@ -40,7 +40,7 @@ class JumpGuard:
         wall clock      10:00  10:01  11:02 (jump)  11:03 ... 10:04 (set back)
         JumpGuard       10:00  10:01  10:02         10:03     10:04
 
-    It is never ahead of the wall clock. The first time is trusted. Thread-safe.
+    It is never ahead of the wall clock. It trusts the wall clock's time at its creation. Thread-safe.
     """
 
     def __init__(self, clock: Clock) -> None:

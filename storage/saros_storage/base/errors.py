@@ -2,12 +2,12 @@
 
 StorageError                 root: `code` and a sentence that says what to do
  ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)
- ├─ CorruptFile              a file is damaged: it is set aside, the others stay readable
- ├─ UnsupportedFile          a legal file that uses a feature we do not read (encoding, version, encryption)
- ├─ NewerFormat              a newer version of Saros wrote it: use that one
+ ├─ CorruptFile              a file is damaged: it is set aside, other files stay readable
+ ├─ UnsupportedFile          a legal file that uses a feature Saros does not read (encoding, version, encryption)
+ ├─ NewerFormat              a newer version of Saros wrote the data: use that version
  ├─ FolderInUse              another process owns the data folder
- ├─ DiskFull                 no space: reads go on, writes resume when there is room
- ├─ LogFailed                the log could not be made durable: this store accepts no further write
+ ├─ DiskFull                 no space: reads continue, writes resume when there is space
+ ├─ LogFailed                the log could not be made durable: this store accepts no further writes
  └─ StoreClosed              the store was closed during the call
 """
 

@@ -1,10 +1,10 @@
 """Run Python's cyclic garbage collector less often during plans, writes and flushes of many series.
 
-A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. So does the
-index of a file with 100,000 series. The collector would scan them repeatedly, for longer than the rest of the work
-takes. While a thread is inside `reduced_gc`, the collector's threshold is therefore raised:
+A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. The index of
+a file with 100,000 series has as many objects. The collector would scan these objects repeatedly, which would take
+longer than the rest of the work. Therefore the collector's threshold is raised while a thread is inside `reduced_gc`:
 
-    threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
+    youngest generation's threshold    T -- the first thread enters --> YOUNG_MAX -- the last thread leaves --> T
 
 The collector stays on: the cyclic garbage of other threads is collected after at most `YOUNG_MAX` new objects. If the
 process has disabled the collector or already has a higher threshold, nothing is changed. A threshold that the process
@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-#: Collections are made rarer only for at least this number of series or columns: for fewer, a collection is cheap.
+#: The threshold is raised only for at least this number of series or columns: with fewer, a collection is cheap.
 WIDE_MIN = 1_000
 #: Number of new objects between two collections of the youngest generation. These objects take about 20 MB.
 YOUNG_MAX = 200_000

@@ -23,7 +23,7 @@ class LruCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K) -> V | None:
-        """Return the value, which becomes the most recently used, or None."""
+        """Return the value of a key, which becomes the most recently used key, or None if there is no such key."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:

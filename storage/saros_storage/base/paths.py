@@ -5,8 +5,8 @@
     path         root.sg.`a.b`.s1        canonical nodes joined by dots; the form of device paths and measurement names
     pattern      root.*.d1   root.sg.**   root.sg.d*      `*` is one level, `**` one or more, `d*` a glob within a level
 
-A plain identifier consists of letters (any script), digits and `_`, and does not read as a number. Canonical text is
-unique: two paths are equal if and only if their texts are.
+A plain identifier consists of letters (any script), digits and `_`, and does not look like a number. Canonical text is
+unique: two paths are equal if and only if their canonical texts are equal.
 
 Pure; results are cached. Any thread.
 """
@@ -22,9 +22,10 @@ from saros_storage.base.errors import UserMistake
 
 _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
-#: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
+#: Matches a path whose nodes are plain identifiers that begin with a letter or `_`. Such a path is canonical.
 _PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
-#: A text of many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a match.
+#: Matches a text of many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a
+#: match.
 _PLAIN_PATHS = re.compile(r"root(?:\.[^\W\d]\w*+)*+(?:\nroot(?:\.[^\W\d]\w*+)*+)*+")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
@@ -68,7 +69,7 @@ def split_path(text: str) -> tuple[str, ...]:
 
 
 def parent_of(path: str) -> str:
-    """Return the canonical path above the last node of a canonical path of several nodes."""
+    """Return a canonical path of several nodes without its last node."""
     return join_nodes(split_path(path)[:-1]) if path.endswith("`") else path.rpartition(".")[0]
 
 
@@ -191,8 +192,8 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton. Its state is the set of positions that the nodes read until now may have reached in the
-    # pattern. The time for a match is therefore proportional to the length of the path times that of the pattern,
+    # A pattern is an automaton. Its state is the set of positions in the pattern that the nodes read until now may have
+    # reached. The time for a match is therefore proportional to the length of the path times the length of the pattern,
     # regardless of the number of `**`. A walk of the schema tree stops where the set is empty.
 
     def start(self) -> frozenset[int]:

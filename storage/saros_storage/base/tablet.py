@@ -27,7 +27,7 @@ class Tablet(msgspec.Struct, frozen=True, eq=False):
     measurements: tuple[str, ...]
     times: Int64Array
     columns: tuple[Column, ...]
-    #: Whether the device is aligned. The value must agree with an existing device, and applies to a device that this
+    #: True if the device is aligned. The value must agree with an existing device, and applies to a device that this
     #: tablet creates.
     aligned: bool = False
 
@@ -46,8 +46,8 @@ class Tablet(msgspec.Struct, frozen=True, eq=False):
 class MultiTablet(msgspec.Struct, frozen=True, eq=False):
     """Rows of many devices with the same measurements, grouped by device.
 
-    The first `counts[0]` rows belong to `devices[0]`, and so on. Writing it has the same effect as writing `tablets`,
-    at a lower cost per device.
+    The first `counts[0]` rows belong to `devices[0]`, and so on. Writing a `MultiTablet` has the same effect as writing
+    its `tablets`, but costs less per device.
     """
 
     devices: Sequence[str]

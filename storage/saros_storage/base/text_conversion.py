@@ -47,7 +47,7 @@ def _floats(values: NumericArray) -> TextArray:
     with np.errstate(invalid="ignore"):
         plain = (values == 0) | ((np.abs(values) >= 1e-3) & (np.abs(values) < 1e7))
     if not plain.all():
-        # Rare, so one by one.
+        # Such values are rare, so they are formatted one by one.
         odd = [_java_float(value) for value in values[~plain]]
         texts = compute.replace_with_mask(texts, numbers_to_arrow(~plain), text_to_arrow(TextArray.of(odd)))
     return text_from_arrow(texts)

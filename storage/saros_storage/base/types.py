@@ -1,8 +1,8 @@
 """Basic types: data types, encodings, compressors, time units.
 
-The values of the enums are the ids of Apache TsFile v4, so they can be written to disk unchanged. In
-memory, a column has the NumPy dtype of `NUMPY_DTYPE`, or is a `TextArray` if its type is text-like (see `block.py`).
-DATE is an int32 `yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
+The values of the enums are the ids of Apache TsFile v4, so they can be written to disk unchanged. In memory, a column
+has the NumPy dtype of `NUMPY_DTYPE`, or is a `TextArray` if its type is text-like (see `block.py`). DATE is an int32
+`yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
 
 Pure: no state, any thread.
 """
@@ -31,7 +31,7 @@ TIME_MAX = 2**63 - 1
 
 
 class DataType(IntEnum):
-    """Type of a series' values; the value is TsFile's type id."""
+    """Type of a series' values; the value of each member is TsFile's type id."""
 
     BOOLEAN = 0
     INT32 = 1
@@ -75,7 +75,10 @@ NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {
 
 
 class Encoding(IntEnum):
-    """Value encoding of a chunk; the value is TsFile's encoding id. `encoding/` lists those that Saros writes."""
+    """Encoding of a chunk's values; the value of each member is TsFile's encoding id.
+
+    The docstring of `saros_storage.encoding` lists the encodings that Saros writes.
+    """
 
     PLAIN = 0
     DICTIONARY = 1
@@ -95,7 +98,7 @@ class Encoding(IntEnum):
 
 
 class Compressor(IntEnum):
-    """Compression of a page; the value is TsFile's compressor id."""
+    """Compression of a page; the value of each member is TsFile's compressor id."""
 
     UNCOMPRESSED = 0
     SNAPPY = 1
@@ -106,7 +109,7 @@ class Compressor(IntEnum):
 
 
 class TimeUnit(Enum):
-    """Precision of every timestamp of an instance; the value is ticks per second."""
+    """Precision of every timestamp of an instance; the value of each member is its number of ticks per second."""
 
     MILLISECOND = 1_000
     MICROSECOND = 1_000_000
@@ -122,7 +125,7 @@ class TimeUnit(Enum):
 TIME_UNITS = {unit.suffix: unit for unit in TimeUnit}
 
 
-#: Encoding of a series that declares none.
+#: For each data type, the encoding of a series that declares no encoding.
 DEFAULT_ENCODING: dict[DataType, Encoding] = {
     DataType.BOOLEAN: Encoding.PLAIN,
     DataType.INT32: Encoding.TS_2DIFF,

@@ -4,9 +4,10 @@ The deadline bounds every wait of the write in a cluster: for leaders and their 
 nodes, and for drops and moves of data. It does not bound computation: an embedded database, which never waits for other
 nodes, ignores it.
 
-A numbered request has one effect, however often and wherever it is sent again. The repetition of a write without a
-number cannot be recognized. A group of a cluster takes a second write with the same number for a repetition, so a
-statement that writes several times gives the number to at most one of its writes (`unnumbered`). Pure: any thread.
+A numbered request takes effect only once, even if it is sent several times or to several nodes. The repetition of a
+write without a number cannot be recognized. A group of a cluster treats a second write with the same number as a
+repetition, so a statement that writes several times gives the number to at most one of its writes (`unnumbered`). Pure:
+any thread.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ class WriteRequest(msgspec.Struct, frozen=True):
     client: int = 0
     #: 0 if the request has no number.
     sequence: int = 0
-    #: Monotonic time in ns after which the request no longer waits, or None if each step has its own time limit.
+    #: Monotonic time in ns after which the request stops waiting, or None if each step has its own time limit.
     deadline_ns: int | None = None
-    #: The request was sent before and its outcome is unknown, so no error may claim that nothing was written.
+    #: True if the request was sent before and its outcome is unknown, so that no error may claim that nothing was
+    #: written.
     in_doubt: bool = False
 
     @property

@@ -96,7 +96,7 @@ class CellCache:
         return self._known.get(key)
 
     def put(self, key: CellKey, cells: ChunkCells) -> None:
-        """Cache the cells of a chunk; they replace older ones with the same key."""
+        """Cache the cells of a chunk; they replace older cells with the same key."""
         self._known.put(key, cells, cells.nbytes)
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ alone or `TIMES` alone, so that requests for different sets of measurements shar
 look-up succeeds if any cached run contains the requested rows; it returns a view of that run.
 
     first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
-                 new <-- no longer among the first 80 % -- proven
+                 new <-- `proven` exceeds 80 % of the bytes -- proven
     the least recently used entries of `new` are evicted first
 
 The cached blocks are bounded by their size in bytes. In addition, the indexes of devices (`indexes`) may take a quarter
@@ -28,7 +28,7 @@ from saros_storage.cache.index_cache import IndexCache
 
 #: (serial of the file, device, measurement or TIMES, number of the chunk)
 ChunkKey: TypeAlias = tuple[int, str, str, int]
-#: The column name for an aligned device's times; no measurement has it.
+#: The column name for an aligned device's times; no measurement has this name.
 TIMES = ""
 #: Rows [first, stop) of a chunk.
 _Run: TypeAlias = tuple[int, int, Block]
@@ -37,11 +37,11 @@ _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
 _ENTRY_BYTES = 500
 #: Maximum share of the cache for entries that were used more than once.
 _PROVEN_PERCENT = 80
-#: The indexes may take a fourth of the bytes for pages. If those are 256 MiB, this suffices for about 110,000 series of
-#: a single chunk.
+#: The indexes may take a quarter of the bytes for pages. If the pages take 256 MiB, the indexes of about 110,000 series
+#: with one chunk each fit.
 _INDEX_SHARE = 4
-#: The cells may take an eighth of the bytes for pages. If those are 256 MiB, this suffices for some 500,000 windows of
-#: a series.
+#: The cells may take an eighth of the bytes for pages. If the pages take 256 MiB, the cells of about 500,000 windows of
+#: a series fit.
 _CELL_SHARE = 8
 
 
@@ -64,7 +64,7 @@ class ChunkCache:
 
     @property
     def keeps(self) -> bool:
-        """True if anything is kept."""
+        """True if the cache stores anything."""
         return self._bytes_max > 0
 
     @property

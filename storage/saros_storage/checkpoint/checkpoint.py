@@ -2,7 +2,7 @@
 
     entries of the log   ... 41 42 43 | 44 45 46 | 47        index 43, reached 46
     chosen partitions    contain all of ... 43, perhaps some of 44 45 46, nothing of 47
-    log (a store's)      .............. | 44 45 46           makes it exact: replaying it adds the missing entries
+    log (of a store)     .............. | 44 45 46           replaying the log adds the missing entries
 
 - All log entries up to `index` that concern the chosen partitions are in the manifests' files and tombstones. A caller
   that needs the state at exactly one index either applies no entries during the capture (then `index` equals
@@ -12,7 +12,7 @@
   checksums.
 - `schema` is the region's complete schema tree with its TTL rules, as of entry `schema_index`.
 - Files are numbered in this order: for each partition and each entry of its manifest, the TsFile and its resource; then
-  the pieces of the log. Requests contain such a number, never a path.
+  the pieces of the log. Requests identify a file by this number, never by a path.
 
 Values; pure: any thread.
 """

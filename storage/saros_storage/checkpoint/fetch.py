@@ -21,8 +21,8 @@ from saros_storage.folder.layout import database_folder_name, kind_folder
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition_files import save_manifests
 
-#: (number of the first file, offset in it, count) -> up to PIECE_BYTES of the contents of `count` consecutive files.
-#: Fewer bytes mean that the end of the last file was reached.
+#: (number of the first file, offset in this file, count) -> up to PIECE_BYTES of the contents of `count` files in a
+#: row. Fewer bytes mean that the end of the last file was reached.
 Read = Callable[[int, int, int], bytes]
 Placed = tuple[CheckpointFile, str]
 

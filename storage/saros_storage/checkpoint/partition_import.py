@@ -1,10 +1,11 @@
 """Install the files of partitions that move to this node: fetch them into a folder, then add them in one step.
 
-    a folder        0 1 2 ...                the files by their numbers in a capture: fetched, or in the registry here
-    partition       data written here since; older data is read elsewhere (`Partition.underlay`)
+    a folder        0 1 2 ...                the files, named by their numbers in a capture: fetched, or in this
+                                             process's registry
+    partition       data written here after the move; older data is read in the former region (`Partition.underlay`)
         links to the files                   their names are unused here (`Partition`); files and names become durable
-        manifest        both sides' files, and the arrival: the commit point
-        partition       under the region's lock: later views read the files, and nothing elsewhere
+        manifest        the files of both regions, and the arrival: the commit point
+        partition       under the region's lock: later views read the files instead of the former region
 
 Files and tombstones keep their ranks, which are lower than any rank assigned here. Files also keep their names, except
 sequence files that become unsequence files here: an unsequence file flushed from the same MemTable may have the same

@@ -3,9 +3,10 @@
     put        links the files of partitions, and segments of the log     id: 16 random bytes
     listing    the capture, encoded
     read       a piece of a file, by its number; renews the lease
-    release    removes the links; so does the end of the lease, without reads, and a new start of the process
+    release    removes the links, which are also removed when the lease ends, and at the next start of the process
 
-A read of a linked segment returns only the captured records, even if the log still appends records to that file.
+The lease ends if no reader renews it. A read of a linked segment returns only the captured records, even if the log
+still appends records to that file.
 
 Thread-safe.
 """
@@ -29,9 +30,9 @@ from saros_storage.log.record import scan
 from saros_storage.log.segment_name import SegmentName
 from saros_storage.partition.partition_files import file_path
 
-#: Maximum size of one answer.
+#: Maximum number of bytes that one `read` returns.
 PIECE_BYTES = 2 << 20
-#: Default duration of a lease; even a client with a slow connection reads more often.
+#: Default duration of a lease; even a client with a slow connection reads more often than that.
 CAPTURED_NS = 600_000_000_000
 
 
@@ -153,7 +154,7 @@ class CheckpointRegistry:
             return kept
 
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
-        """Return up to PIECE_BYTES of `count` consecutive files, and fewer only at their end.
+        """Return PIECE_BYTES of `count` consecutive files, or fewer at the end of the last file.
 
         The bytes begin at `offset` in the first file. Raises NoSuchCheckpoint if the capture or a file with one of the
         numbers does not exist.

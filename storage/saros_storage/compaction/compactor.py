@@ -1,16 +1,16 @@
-"""The compaction thread of one store, or of all regions of a node: when and how fast it works, how it treats failures.
+"""The compaction thread of one store, or of all regions of a node: its schedule, its pace and its handling of failures.
 
     flushed, deleted, expired, opened ─▶ due ─┐
     MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worthwhile
 
     cancelled (close, drop of the database, KILL)     the job leaves nothing on disk
-    a damaged source                                  reported, and so set aside; the rest is picked again
+    a damaged source                                  reported, which sets it aside; then other files are picked
     a source that cannot be merged with others        skipped until the next start
     a full disk, another failure                      named in `problem`; retried after a delay
 
-The thread exists while there is work. At every step a job checks whether it was cancelled, and pauses as `throttle`
-says; while it pauses, it holds no lock for which another thread waits. `schedule` may be called with any lock held; the
-compactor's own lock is held only for brief reads and updates of its state.
+The thread exists while there is work. At every step, a job checks whether it was cancelled, and pauses as long as
+`throttle` requires; while it pauses, it holds no lock for which another thread waits. `schedule` may be called with any
+lock held; the compactor's own lock is held only for brief reads and updates of its state.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Compactor:
     def merge(
         self, ground: CompactionContext, partitions: Sequence[Partition], *, full: bool, stopped: Callable[[], bool]
     ) -> None:
-        """Merge into as few files as the limits allow; wait for completion, or until `stopped` returns true.
+        """Merge partitions into as few files as the limits allow; wait for completion, or until `stopped()` is true.
 
         If `full`, also rewrite files that contain deleted points. Raises DiskFull, StoreClosed, StorageError.
         """
@@ -251,7 +251,7 @@ class Compactor:
         found: Pick | None = None
         try:
             with task.ground.lock:
-                if task.partition.underlay is not None:  # data that arrives later may need each tombstone
+                if task.partition.underlay is not None:  # any tombstone may hide points that arrive later
                     return False
                 files, tombstones = task.partition.files, task.partition.tombstones
             found = self._pick(task, files, tombstones)
@@ -379,7 +379,10 @@ class Compactor:
             raise Cancelled
 
     def _new_path(self, partition: Partition, found: Pick) -> str:
-        """Return a name that no file of this process has ever had: caches identify files by name."""
+        """Return a temporary path for a new file.
+
+        No file of this process has ever had its name, since files are identified by their paths, as in `_refused`.
+        """
         sources = [FileName.parse(os.path.basename(file.path)) for file in found.files]
         live = [FileName.parse(os.path.basename(file.path)) for file in partition.files]  # none, if all expired by now
         newest = max(name.time for name in (*live, *sources) if name is not None)

@@ -11,11 +11,11 @@ same rows in the merged file as in the sources. A chunk is copied without decodi
 affects it, it is (almost) not expired and it is large enough. Since damage in a source would be copied too, every
 source is first verified against its checksum.
 
-Two sources may have different types for a series if its type was changed. Everything is then written with the type that
-the other types can be read as (`type_conversion`), and chunks of other types are not copied. Two sources may store a
-device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
-created again; the part that tombstones hide is left out here. If more than one form remains, the files cannot be
-merged: `Unmergeable`.
+Two sources may have different types for a series if its type was changed. All values are then written with the type to
+which the other types can be converted (`type_conversion`), and chunks of other types are not copied. Two sources may
+store a device in incompatible ways (aligned and not aligned, or with types of which neither can be converted to the
+other) if it was dropped and created again. Series that tombstones hide entirely are left out here. If incompatible
+forms remain, the files cannot be merged: `Unmergeable`.
 
 In memory, a job holds a run of pages of each source (all columns of an aligned device, otherwise one column), the rows
 of the chunk being gathered, and the index of the file being written. Belongs to one thread.
@@ -49,8 +49,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWrit
 #: A chunk is written once it has this many pages or this many bytes in memory.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
-#: A chunk may be copied, with its expired points, if at most 1/8 of its time span is expired. A file of which much more
-#: is expired is rewritten: see `garbage_estimate`.
+#: A chunk may be copied, with its expired points, if at most 1/8 of its time span is expired. A file with a much larger
+#: expired part is rewritten: see `garbage_estimate`.
 _EXPIRED_PARTS = 8
 #: Maximum memory for the pages that are loaded at a time, unless a single page is larger.
 _LOADED_BYTES = 64 << 20
@@ -115,7 +115,7 @@ class Merge:
         checkpoint: Checkpoint,
         expired_before: ExpiredBefore = lambda _: None,
     ) -> None:
-        """`files` in order of rank.
+        """Create a job that merges `files`, which are in order of rank.
 
         Points that are expired according to `expired_before` are left out, except for a small part.
         """
@@ -321,7 +321,7 @@ def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
 
 
 def _is_mostly_within(chunk: Piece, time: TimeRange) -> bool:
-    """Return whether the expired part of the chunk is small enough to be copied along."""
+    """Return whether the expired part of the chunk is small enough to be copied with the rest."""
     return (time.start - chunk.start) * _EXPIRED_PARTS <= chunk.end - chunk.start
 
 

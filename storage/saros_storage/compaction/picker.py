@@ -11,7 +11,7 @@ be between them in rank:
 Second, if one of the sources is a sequence file, no sequence file outside the set may overlap, for any device, the time
 span of the set, so that the result is a sequence file as well. Every pick is closed.
 
-    cross               late rows and the files that they overlap: if there are many late rows, or many files of them
+    cross               late rows and the files that they overlap: if there are many late rows, or many files with them
     inner unsequence    neighbours by rank
     inner sequence      neighbours in time
 
@@ -19,7 +19,8 @@ Inner merges take at least `files_min` files, none of them larger than all other
 at most once per doubling of its file. `everything` requests every merge that reduces the number of files, or of
 unsequence files, at any cost.
 
-    rewriting           one file, if half of it is dead (`garbage_estimate`): it frees at least as much as it costs
+    rewriting           one file, if half of it is dead (`garbage_estimate`): this frees at least as many bytes as it
+                        writes
 
 Pure.
 """
@@ -98,7 +99,8 @@ def pick(
 ) -> Pick | None:
     """Return the next merge, or None if nothing is to be merged.
 
-    refused  paths of files that are not merged; no merge lets another file pass them in rank
+    `refused` are the paths of files that are not merged. No merge changes the order of rank between such a file and an
+    overlapping file.
     """
     if len(files) < 2:
         return None
@@ -112,7 +114,7 @@ def pick(
 def pick_dead(
     files: Sequence[FileSource], limits: Limits, share: Callable[[FileSource], float], *, refused: Collection[str] = ()
 ) -> Pick | None:
-    """Return the file to rewrite next, which is the one with most dead bytes, or None.
+    """Return the file to rewrite next, which is the file with the most dead bytes, or None.
 
     `share` returns a file's dead share.
     """
@@ -240,7 +242,7 @@ class _Picker:
         return sorted(runs, key=len, reverse=True)
 
     def _worth(self, files: Sequence[FileSource]) -> bool:
-        """Return whether an inner merge leaves fewer files, and rewrites no file for the sake of much smaller ones."""
+        """Return whether an inner merge leaves fewer files, and rewrites no large file just to add far smaller ones."""
         if self._everything:
             mixed = len({file.sequence for file in files}) == 2
             return len(files) >= 2 and (mixed or _bytes(files) <= self._limits.file_bytes)

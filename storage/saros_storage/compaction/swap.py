@@ -2,11 +2,11 @@
 
     temporary files, durable     written by `merging`, without any lock
     folders held                 no flush, drop or snapshot in the meantime
-        unchanged?               the partition exists, the sources are live, and they may still be merged
+        a check                  the partition exists, the sources are live, and they may still be merged
         names, resources         as in a flush; a crash up to here leaves files that the next start removes
         manifest                 old files out, new files in: the commit point
         partition                under the region's lock: later views see the new files
-        sources are removed      open views have opened them and can read on
+        sources are removed      open views have them open and can still read them
 
 Called by the compactor's thread.
 """
@@ -88,7 +88,11 @@ class Swap:
         self._new: list[tuple[FileEntry, FileSource]] = []
 
     def run(self) -> list[FileSource]:
-        """Return the new files. Raises PartitionChanged, OSError, StorageError; then nothing has changed on disk."""
+        """Replace the sources; return the new files. Raises PartitionChanged, OSError, StorageError.
+
+        After an error, the sources are still part of the partition. The new files are removed, unless the manifest on
+        disk may name them.
+        """
         with self._ground.folders:
             try:
                 left = self._others()

@@ -1,8 +1,9 @@
 """Find tombstones that can be dropped because no file contains points that they hide.
 
-    tombstone rank 5      files   3  merged by this job, which left out the hidden points
-                                  6  outranks the tombstone                                 -> dropped
-                                  4  another file that may have hidden points               -> kept
+    a tombstone of rank 5, and files of rank
+        3     merged by this job, which left out the hidden points      -> the tombstone is not needed
+        6     outranks the tombstone                                    -> the tombstone is not needed
+        4     not merged, may have hidden points                        -> the tombstone is kept
 
 MemTables that are not flushed yet count as files. If a tombstone is dropped while its deletion is still in the log, a
 replay may bring it back; it then hides nothing. Pure.
@@ -37,7 +38,10 @@ def removable_tombstones(
     applied: Collection[Tombstone],
     waiting: Sequence[Waiting],
 ) -> list[Tombstone]:
-    """Return the tombstones that hide nothing in any of the sources; those in `applied` hide nothing in `merged`."""
+    """Return the tombstones that hide nothing in any of the sources.
+
+    `merged` are the output files of a job; the tombstones in `applied` hide nothing in them.
+    """
 
     def is_needed(tombstone: Tombstone) -> bool:
         below = [file for file in files if file.rank <= tombstone.rank]

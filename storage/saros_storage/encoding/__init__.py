@@ -2,7 +2,7 @@
 
     encode(encoding, type, values) -> bytes               one page, without nulls
     encode_rows(type, matrix) -> [bytes | None]           a TS_2DIFF page of each row
-    encode_matrix(encoding, type, matrix)                 the same in any encoding
+    encode_matrix(encoding, type, matrix)                 a page of each row in any encoding
     decode(encoding, type, data, count) -> values         driven by the count, never by the bytes alone
     decode_pages_into(...)                                many pages of fixed-width values in one call
 

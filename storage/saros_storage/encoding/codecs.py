@@ -1,4 +1,4 @@
-"""Encode and decode pages by means of kernels, which a table lists for each encoding and type; see the package."""
+"""Encode and decode pages with kernels; the package's docstring lists the encodings of each type."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def encode_plain_rows(values: NumericArray) -> list[bytes]:
 
 
 def encode_matrix(encoding: Encoding, type_: DataType, values: NumericArray) -> list[bytes | None]:
-    """Encode each row of a matrix (at least one value) like `encode`, most encodings by one kernel for all rows.
+    """Encode each row of a matrix (at least one value) like `encode`; for most encodings, one kernel encodes all rows.
 
     A row that TS_2DIFF would not restore bit for bit becomes None in the result. Raises UnsupportedEncoding.
     """

@@ -3,10 +3,10 @@
     ZIGZAG                    uvar bytes | uvar count | ZigZag integers
     SPRINTZ, RLBE             see their kernels; a SPRINTZ tail is RLE (integers) or GORILLA (FLOAT)
     RLE of floats             uvar m | integers: round(value * 10^m), so the writer has already lost digits
-    TS_2DIFF of floats        the same, with an m for which `scaled` cannot divide exactly
+    TS_2DIFF of floats        as for RLE of floats, with an m for which `scaled` cannot divide exactly
 
-The two Apache writers differ on SPRINTZ of DOUBLE and on RLBE of FLOAT and DOUBLE; these are not read, since a file
-does not name its writer. Pages of scaled floats that contain unscaled values are not read either. Pure.
+The two Apache writers differ on SPRINTZ of DOUBLE and on RLBE of FLOAT and DOUBLE. These combinations are not read,
+since a file does not name its writer. Pages of scaled floats that contain unscaled values are not read either. Pure.
 """
 
 from __future__ import annotations

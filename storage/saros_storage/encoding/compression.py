@@ -96,7 +96,10 @@ def decompress_pages_into(
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
-    """Fill `out` if it has the decompressed size. Return that size, which may be cut to `len(out) + 1`."""
+    """Fill `out` if it has the decompressed size, and return the decompressed size.
+
+    If `out` is too small, the result can be any number above `len(out)`.
+    """
     if compressor in _BLOCKS:
         return _decode_block(compressor, data, out)
     if compressor is Compressor.UNCOMPRESSED:

@@ -4,6 +4,6 @@ Modules:
 
     flusher          the thread: order of flushes, memory limits, disk errors
     pacer            pauses of flushes that can wait
-    contended_lock   the lock of the folders, which such flushes release soon when other threads wait for it
+    contended_lock   the lock of the partition folders; no flush pauses while another thread waits for it
     file_ingest      links a loaded file into its partition
 """

@@ -1,8 +1,8 @@
 """Adopt a loaded file into its partition: link it under a new name, ready for the manifest.
 
-It becomes a sequence file if, for each of its devices, it does not overlap the time span of any sequence file.
-Otherwise it becomes an unsequence file. The staged names stay until the manifest contains the file. A crash before that
-moment therefore has no effect. Called by the flusher's thread.
+The file becomes a sequence file if, for each of its devices, it does not overlap the time span of any sequence file.
+Otherwise it becomes an unsequence file. The staged names stay until the manifest contains the file. Therefore a crash
+before that moment has no effect. Called by the flusher's thread.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with
 off the log before entry n. New entries would get the lost indexes, and a replay would skip these entries.
 
 A *gentle* flush can wait: its files are for other nodes, and no writer waits for its memory. It yields to all other
-flushes, and pauses between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
+flushes, and pauses between two series as long as the node's `Pacer` requires, until something is urgent: see
+`_is_urgent`.
 
 Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. If these
 files were synced one by one, the syncs would take longer than the rest of the flush.
@@ -21,8 +22,8 @@ the flush is retried every second. If the files are already written, the retry s
 manifest may already name them. Any other failure is also recorded, but ends flushing permanently. The log then keeps
 all entries until the next start.
 
-The lock is the region's. The flusher holds `folders` while it works in partition folders, so that none is removed
-concurrently.
+The lock is the region's. The flusher holds `folders` while it works in partition folders, so that no folder is removed
+in the meantime.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class _Saving(msgspec.Struct):
 
 
 class _Ending(msgspec.Struct):
-    """The data that is adopted when a partition has been saved: its new manifest and its new sources."""
+    """The state that is installed once a partition is saved: its new manifest and its new sources."""
 
     saving: _Saving
     #: The last log entry that the files contain once the partition is saved.
@@ -218,7 +219,7 @@ class Flusher:
         self._lock.notify_all()
 
     def is_waiting(self, partition: Partition) -> bool:
-        """Return whether the partition has not been saved since it was added."""
+        """Return whether the partition still waits to be saved."""
         return id(partition) in self._waiting or id(partition) in self._unhurried
 
     @property
@@ -255,7 +256,7 @@ class Flusher:
                 self._clear_problem()
 
     def _next(self) -> list[Partition]:
-        """Return the partitions to save next, in order of arrival: several together as long as they are small.
+        """Return the partitions to save next, in order of arrival: several together if they are small.
 
         Gentle flushes come last.
         """
@@ -274,7 +275,7 @@ class Flusher:
         return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 4 * 3
 
     def _checkpoint(self) -> None:
-        """Pause between two steps if the pacer asks for it and nothing is urgent."""
+        """Pause between two steps if the pacer requires a pause and nothing is urgent."""
         if self._is_urgent():
             self._resumed_ns = self._pacer.thread_time_ns()  # the pacer does not count urgent work
             return
@@ -299,8 +300,8 @@ class Flusher:
     def expire(self) -> None:
         """Remove the files whose points have all expired, in one swap for each partition. Raises OSError.
 
-        Files are first removed from the views, then from the disk. If a rule is withdrawn, the points of these files
-        must not reappear and then disappear later.
+        Files are first removed from the views, then from the disk. Thus, even if a rule is withdrawn in the meantime,
+        the points of these files do not reappear and disappear again.
         """
         with self.folders:
             with self._lock:
@@ -350,7 +351,7 @@ class Flusher:
             self._lock.notify_all()
 
     def _record_failure(self, error: BaseException, *, final: bool) -> bool:
-        """Record the problem and, unless it is final, wait before a retry. Return whether the thread may go on."""
+        """Record the problem and, unless it is final, wait before a retry. Return whether the thread may continue."""
         with self._lock:
             if not self._gave_up:
                 if final:
@@ -394,7 +395,7 @@ class Flusher:
         return deleted or any(owner is partition for owner, _ in self._aside)
 
     def _write(self, batch: Sequence[_Saving]) -> None:
-        """Write the files of the batch, except those that an earlier attempt wrote before its manifest failed."""
+        """Write the files of the batch, except those that an earlier attempt wrote before it failed on the manifest."""
         begun: list[_Saving] = []
         try:
             for saving in batch:

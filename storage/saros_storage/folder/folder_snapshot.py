@@ -1,14 +1,14 @@
 """Take a snapshot of a data folder while another process may be writing to it. The snapshot is a disk in memory.
 
     documents    MANIFEST, meta/schema, ...: replaced as a whole       read first, and once more at the end
-    log          the last segment grows, old ones are removed          read in between, up to its last whole record
+    log          the last segment grows, old segments are removed      read after that, up to the last complete record
     data         TsFiles and resources: never changed, only removed    opened after the log, and kept open
 
 If no document has changed between the first and the last reading, and the log still begins with the records that were
 read, then these documents and records existed together at the moment when the log was read. The snapshot is the state
 that the folder's owner would have left if it had been killed at that moment. If something has changed, the attempt is
-repeated. A store opened on the snapshot recovers as the owner would, and shows a prefix of the log that includes
-everything acknowledged before the snapshot began.
+repeated. A store opened on the snapshot recovers as the owner would, and shows a prefix of the log that includes all
+entries acknowledged before the snapshot began.
 
 No file that the snapshot needs is missing. The files of a manifest stay until the manifest is replaced. A file of a
 LOAD exists before its entry is in the log, and stays until a manifest contains it. Segments are removed only after
@@ -59,7 +59,7 @@ class _Paths(msgspec.Struct):
 def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:
     """Take a snapshot of a data folder, including the folders `trees` in it, which are updated in the same way.
 
-    Raises UserMistake 2051 (no data folder), StorageError (it changes too fast, too many files).
+    Raises UserMistake 2051 (no data folder), StorageError (the folder changes too fast, or has too many files).
     """
     if not disk.exists(os.path.join(folder, NODE_FILE)):
         problem = "is not a data folder" if disk.exists(folder) else "does not exist"

@@ -7,13 +7,13 @@
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
                                        corrupt/    damaged files that were set aside
     <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
-    <data>/.staged/                                the same, on their way to the groups of a cluster
+    <data>/.staged/                                files of a LOAD on their way to the groups of a cluster
     <data>/snapshots/                              hard links to files that are being copied
-    <data>/archive/00000000000000000001-5f3a90c1.log   segments cut from the log, until backups have them
+    <data>/archive/00000000000000000001-5f3a90c1.log   segments cut from the log, kept for backups
 
-The folder of a database is named after the database's path, in which every byte that a file system may not accept, or
-may take for another one, is written as %XX. If this name is too long, it is shortened and ends in a digest of the path.
-Pure except for functions that take a `Disk`. Any thread.
+The folder of a database is named after the database's path. Bytes that some file system rejects, or does not
+distinguish from other bytes, are written as %XX. If this name is too long, it is shortened and ends in a digest of the
+path. Pure except for functions that take a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ def kind_folder(*, sequence: bool) -> str:
 
 
 def database_folder_name(database: str) -> str:
-    """Return the name of a database's folder, which no other database has."""
+    """Return the name of a database's folder; no other database has this name."""
     return portable_name(database)
 
 
 def portable_name(text: str) -> str:
     """Return a file name for a text; different texts have different names on all file systems.
 
-    The name is ASCII without capital letters, except for the digits of escapes. So it stays unique where a file system
-    ignores case or normalizes Unicode.
+    The name is ASCII without capital letters, except for the digits of escapes. Therefore it is unique even if a file
+    system ignores case or normalizes Unicode.
     """
     name = _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], text.encode()).decode()
     if len(name) > _NAME_BYTES_MAX or _SHORTENED.fullmatch(name):
@@ -91,7 +91,7 @@ def portable_name(text: str) -> str:
 
 
 def caseless(name: str) -> str:
-    """Return a form of a file name that is equal for all names which some file system takes for the same name.
+    """Return a form of a file name that is equal for all names that some file system treats as the same name.
 
     This is Unicode's canonical caseless matching.
     """
@@ -108,7 +108,8 @@ def write_durably(disk: Disk, path: str, data: bytes) -> None:
 def confirm(disk: Disk, path: str) -> None:
     """Make the name of a file written by `write_durably` durable, before data that the file replaces is removed.
 
-    The process that wrote the file may have been killed before it synced the folder: a power cut could undo the rename.
+    The process that wrote the file may have been killed before it synced the folder. Then a power cut could still undo
+    the rename.
     """
     disk.sync_folder(os.path.dirname(path))
 

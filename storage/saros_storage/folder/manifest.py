@@ -59,7 +59,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def version_max(self) -> int:
-        """The highest version of a file or tombstone; 0 if there are none of either."""
+        """The highest version of a file or tombstone; 0 if there is neither."""
         ranks = [f.rank for f in self.files] + [t.rank for t in self.tombstones]
         return max((r.version for r in ranks), default=0)
 

@@ -42,7 +42,8 @@ class StoreOptions(msgspec.Struct, frozen=True):
     memtables_total_bytes_max: int = 512 << 20
     #: Number of rows per page in flushed files.
     page_rows: int = 10_000
-    #: Size of the cache of decoded chunks. The cache of files' indexes gets a quarter of this size in addition.
+    #: Size of the cache of decoded chunks. In addition, the cache of file indexes gets a quarter of this size, and the
+    #: cache of statistics per window an eighth.
     cache_bytes: int = 256 << 20
     #: Size of the cache for SELECT LAST, which takes about 250 bytes per series.
     latest_cache_bytes: int = 64 << 20
@@ -53,9 +54,9 @@ class StoreOptions(msgspec.Struct, frozen=True):
     log_bytes_max: int = 1 << 30
     #: Size of the archive, which keeps segments cut from the log for backups; the oldest segments are removed first.
     log_archive_bytes: int = 0
-    #: Number of files of similar size that are worth a merge.
+    #: Minimum number of files of similar size that are worth merging.
     compaction_files_min: int = 8
-    #: Whether to merge files in the background; explicitly requested merges always run.
+    #: True to merge files in the background; explicitly requested merges always run.
     compaction: bool = True
     #: Maximum bytes per second that compaction reads and writes; 0 means no limit, and no pauses. The default leaves
     #: most of a disk's throughput to other work.

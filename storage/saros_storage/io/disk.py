@@ -1,6 +1,6 @@
-"""Files as a dependency: everything that storage does to the disk goes through a `Disk`.
+"""The disk as a dependency: all file operations of storage go through a `Disk`.
 
-Tests replace it by a disk that tracks which data was fsynced, loses other data at a crash, tears the last write, or
+Tests replace the disk by one that tracks which data was fsynced, loses other data at a crash, tears the last write, or
 fails at the nth call. These rules make a crash harmless:
 
   - a file is durable up to its last `sync`; its name is durable after `sync_folder` of its folder
@@ -8,8 +8,8 @@ fails at the nth call. These rules make a crash harmless:
   - a failed `sync` is never retried: the pages may be marked clean although they are lost
 
 Thread-safe: many threads may use a `Disk` at the same time, but a `File` is used by one thread at a time. As an
-exception, another thread may `sync` a file while it is being written: when the call returns, everything that was
-written before the call is durable.
+exception, another thread may `sync` a file while it is being written. When this `sync` returns, all data written before
+the call is durable.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Disk(Protocol):
     """The file operations of storage. Paths are absolute or relative to the process's working directory."""
 
     def create(self, path: str) -> File:
-        """Create an empty file for appending; an existing one is truncated."""
+        """Create an empty file for appending; an existing file is truncated."""
         ...
 
     def create_unread(self, path: str) -> File:
@@ -96,11 +96,11 @@ class Disk(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; a missing one is not an error."""
+        """Remove a file; a missing file is not an error."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and everything below it; a missing one is not an error."""
+        """Remove a folder and everything below it; a missing folder is not an error."""
         ...
 
     def make_folder(self, path: str, *, durably: bool = True) -> None:

@@ -61,7 +61,7 @@ class FolderLock:
 
 
 def _is_locked(fd: int, *, shared: bool = False) -> bool:
-    """Try to lock the file; return whether that succeeded."""
+    """Try to lock the file; return whether the attempt succeeded."""
     for _ in range(_TRIES):
         try:
             platform.lock(fd, shared=shared)

@@ -3,7 +3,7 @@
     MemoryDisk({"/data/node.json": b"..."})  ->  a store opens /data, writes, and leaves the machine's disk unchanged
 
 The given contents are not copied until they are written to, so a file that was mapped from the local disk takes no
-memory. Implements `io.disk.Disk`; synced data is as volatile as the rest. Thread-safe.
+memory. Implements `io.disk.Disk`; even synced data is lost when the process ends. Thread-safe.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """System calls that differ between operating systems; the only module that checks the operating system.
 
-              durable contents     locks of folders     past the page cache     Unix sockets, files in memory
+              durable contents     locks of folders     no page cache           Unix sockets, files in memory
     Linux     fdatasync, fsync     flock                O_DIRECT                abstract, memfd
     macOS     F_FULLFSYNC          flock                -                       in the temporary folder
     Windows   -                    -                    -                       -

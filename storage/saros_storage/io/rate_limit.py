@@ -1,4 +1,4 @@
-"""A limit on bytes per second over any span of time; an idle period earns no credit for later. Pure."""
+"""A limit on bytes per second over any span of time; an idle period does not allow a higher rate later. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The folder of compiled kernels: numba's files, a list of the kernels in them, and the lock of the compiling process.
 
-Reading the list shows fast which kernels are compiled; asking numba would require importing it, which takes longer than
-many statements. numba itself uses compiled code until the module of the kernel changes, although other modules and
-compiler options affect the code too. Therefore the names of the folder and the list contain a digest of everything that
-compiled code depends on, such as this installation and processor.
+The list shows which kernels are compiled, without an import of numba, which takes longer than many statements run.
+numba reuses compiled code until the kernel's own module changes, although the code also depends on other modules and
+compiler options. Therefore the names of the folder and the list contain a digest of everything that compiled code
+depends on, such as this installation and processor.
 """
 
 from __future__ import annotations

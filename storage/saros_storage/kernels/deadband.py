@@ -3,12 +3,13 @@
     stored point o        doors: the flattest line above all later points that begins one deviation above o, and the
            | ` - .  x x   steepest line below all of them that begins one deviation below o
            o - - x        the doors open with every point; once they no longer meet, no line from o is near all points,
-             ` x          so the previous point is stored, and the doors start there from now on
+             ` x          so the previous point is stored and becomes the new o
 
-The first and the last point are kept. A point whose value is NaN or infinite is not on any line, so it is kept, and so
-are the last checked point before it and the point after it. A point at most `shortest` after the stored point is
-dropped without a check, unless it is the point at which the doors no longer met. A point `longest` or more after the
-stored point is stored. Except for values that are NaN or infinite, the results are those of IoTDB.
+The first and the last point are kept. A point whose value is NaN or infinite is not on any line. Therefore it is kept,
+as are the last checked point before it and the point after it. A point at most `shortest` after the stored point is
+dropped without a check. One point is an exception: the point at which the doors no longer meet is always checked
+against the new stored point. A point `longest` or more after the stored point is stored. For finite values, the results
+are those of IoTDB.
 
 The line through the kept points misses a dropped point by about the deviation, and at most by twice the deviation.
 """

@@ -17,7 +17,7 @@ from saros_storage.kernels.jit import part
 #: With a 64-bit mantissa, a number with a smaller exponent is 0, and one with a larger exponent is infinite.
 EXPONENT_MIN, EXPONENT_MAX = -342, 308
 _POWER_BITS = 128
-#: Only for exponents in this range can a number be exactly halfway between two doubles.
+#: A number can be exactly halfway between two doubles only if its exponent is in this range.
 _EVEN_MIN, _EVEN_MAX = -4, 23
 #: From this exponent up to -1, the product of a 64-bit mantissa and the reciprocal of a power of five can be exact.
 _RECIPROCAL_MIN = -27
@@ -36,7 +36,8 @@ _SIGN = np.uint64(1 << 63)
 def power_of_five(exponent: int) -> int:
     """Return the leading 128 bits of 5^exponent, rounded down.
 
-    Reciprocals from `_RECIPROCAL_MIN` on are rounded up, so that an exact half is found to be one.
+    If the exponent is negative and at least `_RECIPROCAL_MIN`, the reciprocal is rounded up instead, so that an exact
+    half is recognised.
     """
     power: int = 5 ** abs(exponent)
     size = power.bit_length()
@@ -56,7 +57,7 @@ _HALVES = _power_table()
 
 @part
 def double_bits(mantissa: np.uint64, exponent: int, negative: bool) -> np.uint64:
-    """Return the bits of the double nearest to `mantissa * 10^exponent`; if two are equally near, the even one."""
+    """Return the bits of the double nearest to `mantissa * 10^exponent`; of two equally near doubles, the even one."""
     sign = _SIGN if negative else _0
     if mantissa == _0 or exponent < EXPONENT_MIN:
         return sign

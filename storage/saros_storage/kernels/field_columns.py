@@ -3,8 +3,8 @@
     arrange   lines, fields, device of each series key --> parts, columns; row of each line; place of each field
     fill      offsets of parts and columns --> times; fields, rows and numbers
 
-A part is a table of consecutive rows of one device. It ends before most of its cells would be empty. If a line has a
-field twice, the second value replaces the first. Lines with a fault, or without a device, are skipped.
+A part is a table of consecutive rows of one device. It ends when too many of its cells are empty. If a line has a field
+twice, the second value replaces the first. Lines with a fault, or without a device, are skipped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ COLUMN_WORDS = 5
 #: Indices of the counts that `arrange` fills in.
 COLUMNS, PARTS = range(2)
 COUNT_WORDS = 2
-#: Cells that each part may have, and the further cells that it may have for each value. A device that needs more cells
-#: continues in another part.
+#: Once a part has more than CELLS_MIN + CELLS_PER_VALUE * values cells, its device continues in another part.
 CELLS_MIN, CELLS_PER_VALUE = 65_536, 8
 
 _QUOTE, _BACKSLASH = 34, 92
@@ -149,9 +148,9 @@ def arrange(
 ) -> None:
     """Assign lines to parts and fields to columns; store the numbers of columns and parts in `counts`.
 
-    `devices` contains the device of each series key, or -1. `current` contains -1 for each device. `table` is scratch
-    space: a hash table whose length is a power of 2 above the number of fields. `rows` receives the part of each line
-    and the line's row in it, `places` the column of each field and the field's place in it.
+    `devices` contains the device of each series key, or -1. `current` must contain -1 for each device. `table` is
+    scratch space: a hash table whose length is a power of 2 above the number of fields. `rows` receives the part of
+    each line and the line's row in it, `places` the column of each field and the field's place in it.
     """
     table[:] = -1
     counts[:] = 0

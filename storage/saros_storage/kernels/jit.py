@@ -11,11 +11,11 @@ brackets means read-only (writable arrays are accepted too). Kernels run without
 compiled without reference counts (`_nrt`), whose atomic operations would take longer than most of the functions marked
 `@part`. `cache` describes the folder of compiled code.
 
-A call does not wait for the compiler. Until a kernel is loaded, its twin runs and gives the same results:
+Most calls do not wait for the compiler. Until a kernel is loaded, its twin runs and gives the same results:
 
-    first call --> asks `loader` for all kernels, in the background
-    each call  --> the twin, while the time spent in it stays below that of loading or compiling the kernel
-               --> beyond that, the caller loads or compiles this kernel itself: a large input would wait longer
+    first call --> `loader` begins to load all kernels in the background
+    each call  --> the twin runs, while the total time of its calls is less than loading or compiling the kernel takes
+               --> after that, the caller loads or compiles this kernel itself, since the twin would take longer
 
 `SAROS_JIT` changes this: `eager` compiles each kernel on its first call (as the tests do), `off` runs only the twins.
 """
@@ -61,8 +61,8 @@ _SCALARS = {
 #: The exceptions that numba raises when its cache cannot be read or written.
 _CACHE_ERRORS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
 
-#: Seconds that all calls of a twin together may take: the first if its kernel can be loaded, the second if it must be
-#: compiled. They are about the time that loading or compiling takes.
+#: Maximum total seconds of all calls of a twin if its kernel can be loaded, and if its kernel must be compiled. The
+#: limits are about the time that loading and compiling take.
 _LOADING_S, _COMPILING_S = 0.1, 1.0
 #: Seconds per array element, assumed for a twin that has not run yet. A NumPy twin takes about a tenth of this, a
 #: plain-Python twin ten times as much.
@@ -117,7 +117,7 @@ class Kernel(Generic[P, R]):
         return result
 
     def _twin_serves(self, elements: int) -> bool:
-        """Return whether to run the twin for this many elements; see the module."""
+        """Return whether to run the twin for this number of elements; see the module."""
         if _is_overridden():
             return False
         LOADER.start()

@@ -11,8 +11,8 @@ A name ends at a comma, an equals sign, a space or a newline; a backslash escape
 quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. Like a correct line, a malformed one
 ends at the next newline outside a text, so no part of a text is ever read as a line.
 
-`arrange` and `fill` are in `field_columns`. The input is not trusted: it must end with a newline, beyond which nothing
-is read. Hashes are keyed.
+`arrange` and `fill` are in `field_columns`. The input may be hostile: kernels never read beyond its last byte, which
+must be a newline, and hashes depend on a secret key.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _UPPER_HALVES, _LOWER_HALVES = np.uint64(0xF0F0_F0F0_F0F0_F0F0), np.uint64(0x0F0
 _PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0xFFFF_FFFF)
 #: A byte is a digit (0x30 to 0x39) if its upper half is 3, and is still 3 after 6 is added to the byte.
 _SIXES, _THREES = np.uint64(0x0606_0606_0606_0606), np.uint64(0x3333_3333_3333_3333)
-#: Powers of ten that a double holds exactly. Multiplying an integer up to 2^53 by one of them, or dividing it, rounds
-#: only once, so the result is the nearest double.
+#: Powers of ten that a double holds exactly. If an integer up to 2^53 is multiplied or divided by one of them, the
+#: result is rounded only once and is the nearest double.
 _POWERS = np.array([float(10**n) for n in range(23)])
 _POWERS_OF_TEN = np.array([10**n for n in range(9)], np.uint64)
 _EXACT_MAX = np.uint64(1 << 53)
@@ -144,8 +144,8 @@ def _spaces_end(data: ByteArray, at: int) -> int:
 def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count: int) -> int:
     """Record the name at `at` as the name of field `count`; return the name's end.
 
-    The name usually equals that of field `before`, which belongs to the previous line, and then gets the same number.
-    Otherwise its number stays -1 until `_name_fields`.
+    Usually, the name equals the name of field `before`, which belongs to the previous line; both then have the same
+    number. Otherwise the number stays -1 until `_name_fields`.
     """
     record, twin = count * FIELD_WORDS, before * FIELD_WORDS
     fields[record + NAME_START], fields[record + NAME] = at, -1
@@ -334,7 +334,7 @@ def _zeros(data: ByteArray, at: int) -> int:
 def _double(
     mantissa: np.uint64, exponent: int, negative: bool, fields: Int64Array, floats: Float64Array, record: int
 ) -> None:
-    """Record the double nearest to a decimal number; an infinite one becomes a LONG_DOUBLE."""
+    """Record the double nearest to a decimal number; an infinite double becomes a LONG_DOUBLE."""
     fields[record + KIND] = DOUBLE
     if mantissa <= _EXACT_MAX and exponent >= -22 and exponent <= 22:
         value = np.float64(mantissa)
@@ -364,10 +364,10 @@ def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array
 def _integer_in_range(
     data: ByteArray, at: int, end: int, mantissa: np.uint64, negative: bool, out: Int64Array, place: int
 ) -> bool:
-    """Write the number of the digits from `at` to `end` to `out[place]`; return whether it fits in 64 bits.
+    """Write the integer with the digits from `at` to `end` to `out[place]`; return whether it fits in 64 bits.
 
-    If there are at most 19 digits, `mantissa` is their number. Otherwise the negative of the number is computed, since
-    the range of negative integers is larger.
+    `mantissa` is the absolute value of the integer if there are at most 19 digits. Otherwise the negative of the
+    absolute value is computed first, since the range of negative integers is larger.
     """
     if end - at <= _DIGITS_MAX:
         out[place] = -np.int64(mantissa) if negative else np.int64(mantissa)
@@ -453,9 +453,9 @@ def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @part
 def _known_series(data: ByteArray, at: int, last: int, series: Int64Array, count: int) -> int:
-    """Return the number of the series key at `at` if that number is `last` or the next one; otherwise return -1.
+    """Return the number of the series key at `at` if it is `last` or the number after `last`, otherwise -1.
 
-    Mostly, a line belongs to the same series as the previous line, or several series take turns.
+    Most lines belong to the series of the previous line, or the lines of several series take turns.
     """
     for guess in (last, last + 1 if last + 1 < count else 0):
         start, size = series[2 * guess], series[2 * guess + 1] - series[2 * guess]

@@ -1,16 +1,17 @@
-"""Loads kernels in the background, so that no call waits for numba or its compiler.
+"""Background loading of kernels, so that calls do not wait for numba or its compiler.
 
     start --(list of the cache)--> all compiled ----------------------------> load --> end
                  |                                                              ^
                  +--> some missing: start `precompile`, if no process compiles  | as the list grows
                                     wait --------------------------------------+
 
-Compiling takes half a minute of processor time, so a process of the lowest priority does it; there is only one such
-process for each cache. It outlives this process, and the kernels that it has compiled are loaded by other processes
-too. If it fails, it is not started again: callers with large inputs then compile their kernels themselves.
+Compiling all kernels takes half a minute of processor time. A separate process with the lowest priority compiles them;
+each cache has at most one such process at a time. The compiling process can outlive this process, and other processes
+load its kernels too. If the compiling process fails, this process does not start another one: callers with large inputs
+then compile their kernels themselves.
 
-Loading takes half a second, most of it for numba itself, in a thread of this process. Loading begins after a short
-delay: a short-lived program needs no kernels.
+A thread of this process loads the kernels. Loading takes half a second, mostly for importing numba. It begins after a
+short delay, since a short-lived program needs no kernels.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _PROCESSES_MAX = 3
 
 
 class Loadable(Protocol):
-    """A kernel as the loader sees it."""
+    """The interface of a kernel for the loader."""
 
     key: str
 
@@ -60,8 +61,7 @@ class KernelLoader:
     ) -> None:
         """Create a loader.
 
-        `start_compiler` starts the compiling process, by default one that runs `precompile`, and raises OSError if that
-        fails.
+        `start_compiler` starts the compiling process, or raises OSError. By default, the process runs `precompile`.
         """
         self._declared = declared
         self._start_compiler = start_compiler or _start_compiler
@@ -88,7 +88,7 @@ class KernelLoader:
         self._reset()
 
     def start(self) -> None:
-        """Load on a new thread, unless a thread is already loading or the loader has given up.
+        """Load kernels on a new thread, unless another thread is loading them or the loader has given up.
 
         The compiler is started before this method returns, so that the warning about it does not appear in the middle
         of a prompt.
@@ -102,18 +102,21 @@ class KernelLoader:
         self._thread.start()
 
     def run(self, stopping: threading.Event) -> None:
-        """Load on the calling thread until all is loaded or `stopping` is set; a no-op while another thread loads."""
+        """Load kernels on the calling thread until all are loaded or `stopping` is set.
+
+        A no-op while another thread loads kernels.
+        """
         if self._begins():
             self._run(self._open(), stopping)
 
     def _begins(self) -> bool:
-        """Let the calling thread load, unless another thread does; return whether it may."""
+        """Reserve the loading for the calling thread; return False if another thread is already loading."""
         with self._lock:
             begins, self._is_running = not self._is_running, True
             return begins
 
     def _open(self) -> KernelCache | None:
-        """Open the cache and check it for the first time; None if that fails."""
+        """Open the cache and check which kernels it has; return None on failure."""
         try:
             cache = KernelCache.open()
             self._ready(cache)
@@ -169,7 +172,7 @@ class KernelLoader:
 
     def _leave_compiler(self) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
-            self._compiler.returncode = 0  # it is left running on purpose: suppress Python's warning
+            self._compiler.returncode = 0  # the process is left running on purpose: suppress Python's warning
 
     def _see_to_compiler(self, cache: KernelCache) -> None:
         if self.is_compiling:

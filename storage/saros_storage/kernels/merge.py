@@ -9,9 +9,9 @@ in the union. A merge by rank writes the values of each source to their position
 writes the values of each source to their positions in a separate column.
 
 Two arrays are united in one pass. Three or more arrays are united in pairs, the shortest first (as in a Huffman tree),
-so that uniting a long array with many short ones takes hardly longer than copying the long one. Two arrays that are
-equal, or of which one ends before the other begins, need no pass at all. If one array is far shorter (late rows), the
-other is copied in runs between the times of the short one.
+so that uniting a long array with many short ones takes hardly longer than copying the long one. If two arrays are
+equal, or one ends before the other begins, no pass is needed. If one array is far shorter than the other, as with late
+rows, the long array is copied in runs between the times of the short one.
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ def _join(left: _Union, right: _Union) -> _Union:
 
 
 def _compose(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
-    """Return the positions in a larger union, given positions `inner` in an array and the array's positions `outer`."""
+    """Map positions `inner` in an array to a union in which the array's rows have the positions `outer`.
+
+    None stands for the positions 0, 1, 2 and so on.
+    """
     if outer is None:
         return inner
     return outer if inner is None else outer[inner]

@@ -1,9 +1,9 @@
-"""Kernels over values as IoTDB clients send them: a big-endian length before a text, a type byte before a value.
+"""Kernels over values as IoTDB clients send them: each text follows its big-endian length, each value its type byte.
 
     texts     length i32 | bytes | length i32 | bytes ...
     records   type u8 | value | type u8 | value ...          a text also has its length before it
 
-The input is not trusted: a kernel reads nothing beyond it, and returns the end position or an error.
+The input may be malformed: kernels never read beyond its end, and report errors in their results.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def _prefixed_offsets_plain(data: ByteArray, at: int, offsets: Int32Array) -> in
 
 @kernel("i64(u8r[], i64, i32[])", twin=_prefixed_offsets_plain)
 def prefixed_offsets(data: ByteArray, at: int, offsets: Int32Array) -> int:
-    """Fill `offsets` with the offsets that the `len(offsets) - 1` texts at `at` have when joined without their lengths.
+    """Compute the offsets of the `len(offsets) - 1` texts at `at` within the concatenation of the texts.
 
-    Returns the end of the texts, or -1 if a length is negative or goes beyond the data.
+    Returns the end of the last text, or -1 if a length is negative or goes beyond the data.
     """
     total = 0
     offsets[0] = 0
@@ -106,8 +106,9 @@ def typed_values(
 ) -> int:
     """Find the values of records; record i is `data[bounds[i]:bounds[i + 1]]` and has `counts[i]` values.
 
-    `sizes` contains the number of bytes of a value for each type byte, or PREFIXED or UNKNOWN. `types` receives the
-    type byte of each value, and `starts` the start of the value, or of its length if it has one.
+    For each type byte, `sizes` contains the number of bytes of a value, PREFIXED or UNKNOWN. `types` receives the type
+    byte of each value. `starts` receives the position after the type byte: the start of the value, or of its length if
+    the value has a length.
 
     Returns the number of the first record with an unknown type, a wrong length or excess bytes; -1 if all are valid.
     """

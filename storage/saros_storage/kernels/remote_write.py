@@ -4,8 +4,8 @@
     series         label (1)*, sample (2)*, histogram (4)*    in any order, usually labels first
     sample         value (1) f64, timestamp (2) varint        0 if missing
 
-Fields with other numbers or wire types are skipped, as protobuf parsers do. The input is not trusted: nothing is read
-beyond it.
+Fields with other numbers or wire types are skipped, as in protobuf parsers. The input may be malformed: kernels never
+read beyond its end.
 """
 
 from __future__ import annotations

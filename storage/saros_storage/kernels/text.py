@@ -1,4 +1,4 @@
-"""Kernels over text: they find the byte strings that sort first and last among many."""
+"""A kernel that finds the smallest and the largest of many byte strings."""
 
 from __future__ import annotations
 

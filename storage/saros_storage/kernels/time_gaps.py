@@ -3,9 +3,9 @@
 The kernel scans with a window of `len(view)` points, whose first point is the current one:
 
     |  a . b     a step of at most half the pace: b is redundant and is skipped
-    |  a ........ b c d e    a step of two paces or more: a gap of round(step) - 1 points. Points after b, up to the
-    |                        next gap, that are at most half a pace from their predecessor count as late arrivals; the
-    |                        rest of the gap is missing
+    |  a ........ b c d e    a step of two paces or more: a gap of round(step) - 1 points. A point after b, but before
+    |                        the next gap, is a late arrival if it is at most half a pace from its predecessor. The
+    |                        other points of the gap are missing
 
 `faults` receives the numbers of redundant, late and missing points.
 """

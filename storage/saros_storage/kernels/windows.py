@@ -8,8 +8,8 @@ present. A slice without a present row has count 0 or position -1; its other res
                         as possible)
     window_moments      count, mean and sum of squared deviations (two passes: stable)
     window_edges        positions of the first and the last present row
-    window_extremes_*   positions of the first smallest and the first largest present value; NaN counts only where a
-                        slice has nothing else
+    window_extremes_*   positions of the first smallest and the first largest present value; NaN is ignored unless all
+                        present values of a slice are NaN
 
 Callers derive MIN, MAX, EXTREME and MAX_BY from positions. For texts, they pass the ranks of the texts as values.
 """
@@ -46,7 +46,7 @@ def _sums_plain(
 
 
 def _in_order(values: Float64Array) -> float:
-    """Return the sum from left to right, as kernels add; NumPy's own sum adds pairwise."""
+    """Return the sum, added from left to right as in the kernels; NumPy's own sum adds pairwise."""
     return float(np.cumsum(values)[-1]) + 0.0 if len(values) else 0.0
 
 
@@ -93,8 +93,8 @@ def _sum(values: Float64Array, row: np.uint64, stop: np.uint64, total: float) ->
 def _four_sums(values: Float64Array, starts: Int64Array, stops: Int64Array, k: int, sums: Float64Array) -> None:
     """Compute the sums of slices k to k + 3, each in row order.
 
-    The additions to the four sums take turns, so that none has to wait for the previous addition to the same sum. All
-    integers are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer.
+    The additions to the four sums take turns, so that none has to wait for the previous addition to the same sum. Row
+    numbers are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer.
     """
     first, second, third, fourth = U(starts[k]), U(starts[k + 1]), U(starts[k + 2]), U(starts[k + 3])
     shortest = min(stops[k] - starts[k], stops[k + 1] - starts[k + 1], stops[k + 2] - starts[k + 2])
@@ -243,7 +243,10 @@ def _extremes_f64_plain(
 def window_extremes_f64(
     values: Float64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
 ) -> None:
-    """Find each slice's first smallest and first largest present value; if all are NaN, find the first one."""
+    """Find each slice's first smallest and first largest present value.
+
+    NaN is ignored unless all present values are NaN: then both positions are that of the first one.
+    """
     masked = len(valid) > 0
     for k in range(len(starts)):
         low = -1
@@ -261,8 +264,8 @@ def window_extremes_f64(
                 largest = value
                 high = i
         if low < 0 or high < 0:
-            # The loop above cannot tell apart slices with no present row, with only NaN, and with only one infinity and
-            # NaN.
+            # The loop above finds no extreme in a slice without present rows, in a slice of NaN only, and in a slice
+            # whose other values are all the same infinity.
             for i in range(starts[k], stops[k]):
                 if masked and not valid[i]:
                     continue
@@ -323,9 +326,10 @@ def _variation_plain(
 def variation_starts(
     values: Float64Array, valid: BoolArray, delta: float, base: float, has_base: int, starts: BoolArray
 ) -> float:
-    """Mark each row that starts a new run: it differs by more than `delta` from the first row of the current run.
+    """Mark each row that starts a new run, since it differs by more than `delta` from the first row of the current run.
 
-    A row that is not `valid` forms a run by itself. Returns the first value of the last run.
+    A row that is not `valid` forms a run by itself. Returns the first value of the last run; the result has no meaning
+    if the last row is not `valid`.
     """
     for i in range(len(values)):
         if len(valid) > 0 and not valid[i]:

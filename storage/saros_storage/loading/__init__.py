@@ -2,8 +2,8 @@
 
     foreign file ─copy, check─▶ staged/17.../source.tsfile ─split by (database, slice)─▶ 17.../1.tsfile  2.tsfile ...
     log entry    schema changes, staged files                    from here on the file is loaded, as a whole
-    partitions   active MemTable frozen │ staged file │ next MemTable         its rank is between theirs; readers see it
-    flusher      links it into seq/ or unseq/, manifest, removes the staged name                in the log's order
+    partitions   active MemTable frozen │ staged file │ next MemTable     the file ranks between them; readers see it
+    flusher      links the file into seq/ or unseq/, saves the manifest, removes the staged name    in the log's order
 
 After a crash before the log entry is written, the next start removes the staged files. After a later crash, the entry
 is replayed for each partition whose manifest does not name the partition's staged file yet.

@@ -4,10 +4,10 @@
     changes_for -> UserMistake 507: root.a.d.temp is DOUBLE, the file has FLOAT
              or -> CreateDatabase, CreateSeries: the missing schema
 
-A type is never converted, and a device that the schema declares as aligned (or not aligned) must be so in the file too.
-A file that does not fit is refused, and the error names the conflicts. A series of the file also fits if its type is
-one that the schema's series had before a change of type. A new series gets the encoding and compressor of its first
-chunk. Pure over a mapped file.
+A type is never converted, and a device must be aligned in the file if and only if it is aligned in the schema. A file
+that does not fit is refused, and the error names the conflicts. A series of the file also fits if its type is one that
+the schema's series had before a change of type. A new series gets the encoding and compressor of its first chunk. Pure
+over a mapped file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One LOAD of one file, up to the point where the LOAD can be logged.
 
-    with the current schema:   copy, check, split    no lock: minutes, for a large file
+    with the current schema:   copy, check, split    without a lock, since a large file takes minutes
     under the store's lock:    are the databases of its devices unchanged? then schema changes and log entry
 
 Each object is used for one LOAD, by one thread.
@@ -40,7 +40,10 @@ def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
 
 
 class LoadOptions(msgspec.Struct, frozen=True):
-    """A new database is created `level` nodes below root. `verify` decodes every page before loading."""
+    """Options of a LOAD.
+
+    A new database is created `level` nodes below root. If `verify` is set, every page is decoded before the LOAD.
+    """
 
     level: int = 1
     verify: bool = True
@@ -155,7 +158,7 @@ class FileLoad:
         return self._databases == databases_of(self._content, schema, self._options.level)
 
     def changes(self, schema: SchemaTree) -> list[SchemaChange]:
-        """Return the needed schema changes. Raises UserMistake 507, 511 on conflicts, and what `may_create` raises."""
+        """Return the needed schema changes. Raises UserMistake 507 or 511 for conflicts, and errors of `may_create`."""
         assert self._databases is not None
         return self._changes(self._databases, schema)
 

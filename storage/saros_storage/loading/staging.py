@@ -1,7 +1,7 @@
 """The folder of staged files. Each LOAD has a sub-folder, whose name is the time at which the LOAD began.
 
-    .staged/1700000000000000000/source.tsfile      the copy that is examined, removed before the log entry
-                                1.tsfile .resource  durable, names included, before the log entry
+    .staged/1700000000000000000/source.tsfile      the copy that is examined; removed before the log entry is written
+                                1.tsfile .resource  durable, names included, before the log entry is written
 
 A staged file is removed once the manifest of its partition names it. No sub-folder's name is used twice, even if the
 clock is set back, because a replay removes, by name, staged files that are already in a manifest.
@@ -59,7 +59,7 @@ class Staging:
         return load
 
     def reserve_name(self, name: str) -> None:
-        """Make `begin` return only names higher than the sub-folder of `name`, a staged file named by a log entry."""
+        """Make `begin` return only higher names than the sub-folder of `name`, a staged file that a log entry names."""
         load = os.path.dirname(name)
         if load.isdecimal():  # a sub-folder of files received from another node of the cluster has no decimal name
             with self._lock:
@@ -112,7 +112,7 @@ class Staging:
         self._disk.sync_folder(self.path(load))
 
     def cancel(self, load: str) -> None:
-        """Remove the files of a LOAD. The next start (`sweep`) removes those that cannot be removed now."""
+        """Remove the files of a LOAD. The next start (`sweep`) removes files that cannot be removed now."""
         with suppress(OSError):
             self._disk.remove_tree(self.path(load))
 

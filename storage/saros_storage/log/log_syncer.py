@@ -9,7 +9,10 @@ from saros_storage.base.errors import StorageError
 
 
 class LogSyncer:
-    """Calls `sync_due` until `stop` is called or the log fails. It reports no failure: writers get it from the log."""
+    """A thread that calls `sync_due` until `stop` is called or the log fails.
+
+    The thread does not report a failure, since writers get the failure from the log.
+    """
 
     def __init__(self, sync_due: Callable[[], None], interval_ms: int) -> None:
         self._sync_due = sync_due

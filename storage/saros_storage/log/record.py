@@ -16,7 +16,7 @@ means: at least that many). Thus all records up to `index - unsynced` were fsync
 that reading ends there, the `unsynced` of later records decides what the damage means:
 
     power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and 10 reached the disk in part
-                        unsynced: 1 2 3           11 says: 8 is fsynced. So 10 was never acknowledged: a torn tail
+                        unsynced: 1 2 3           11 says: only 8 was fsynced. 10 was never acknowledged: a torn tail
     damage        7 8 9 #### 11                   11 was written when 10 was fsynced: it may have been acknowledged
                   unsynced: 1 1 1 1 1
 

@@ -2,13 +2,13 @@
 
     append (under the lock: an index, a place in the queue)  ->  wait(index)
         the first caller to wait becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
-        the others wait for it; a caller that came too late leads the next round
+        the others wait for the leader; one of those whose records came too late leads the next round
 
-One fsync thus serves all callers that arrived during the previous one, and a single client's thread does all the work
+Thus one fsync serves all callers that arrived during the previous fsync, and a single client's thread does all the work
 itself.
 
     fsync           wait returns when the record is fsynced
-    os              wait returns when the operating system has it
+    os              wait returns when the operating system has the record
     interval:<ms>   like os; `sync_due` fsyncs at most once per interval (the store's timer calls it)
 
 Records overwrite zeros that were written in advance, some MiB at a time. The file's size then rarely changes, which
@@ -56,7 +56,7 @@ _LARGE_BYTES = 256 << 10
 
 
 class Durability(Enum):
-    """When a record is acknowledged, and thus which failures it survives; see the module docstring."""
+    """The moment at which a record is acknowledged, which determines the failures it survives; see the module."""
 
     FSYNC = "fsync"
     OS = "os"
@@ -139,7 +139,8 @@ class SegmentedLog:
             records += found.records
             next_index += len(found.records)
         if segments:
-            # A segment removed by a killed process, without a sync, must not reappear before the next one is removed.
+            # A killed process may have removed a segment without a sync. The removal must be durable before the next
+            # segment is removed.
             disk.sync_folder(folder)
             # `truncate` also fsyncs the file, which is needed even if there is no tail to cut off: the records read
             # here may include some that a process wrote but did not fsync before it died. Once later segments exist, a
@@ -178,7 +179,10 @@ class SegmentedLog:
         return self._failure
 
     def blocked_by(self) -> str | None:
-        """Return why writes are currently impossible, or None. A full disk counts only once it has refused a write."""
+        """Return the reason why writes are currently impossible, or None.
+
+        A full disk is a reason only once it has refused a write.
+        """
         if self._failure is not None:
             return f"the log failed: {self._failure}"
         refused = self._refused_bytes
@@ -198,7 +202,7 @@ class SegmentedLog:
             return index, len(self._lost_from)
 
     def wait(self, ticket: tuple[int, int], *, fsync: bool = False) -> None:
-        """Wait until the record is as durable as the options say (or fsynced, if `fsync`).
+        """Wait until the record is as durable as the options require (or fsynced, if `fsync` is set).
 
         Raises LogFailed, DiskFull.
         """

@@ -1,7 +1,7 @@
 """Build the frames of many devices with the same measurements together.
 
-    frames of one size   start | device | start | times | column | mask | column ...    a device per row of a matrix,
-                         start | device | start | times | column | mask | column ...    a field at a time
+    frames of one size   start | device | start | times | column | mask | column ...    each row of a matrix is a frame;
+                         start | device | start | times | column | mask | column ...    all rows are filled together
 
 The frames equal those of the devices' individual tablets, byte for byte (`tablet_codec`): logs, replicas and older
 versions see no difference. Two frames have the same size if the paths of their devices have the same length, and the
@@ -103,7 +103,7 @@ def _frames_of_one_size(tablet: MultiTablet, paths: Sequence[bytes], rows: _Rows
 def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: Int64Array) -> list[TabletFrame]:
     """Return each row of a matrix as a frame.
 
-    `head` is the head of any of them; `times` has the shape (devices, rows).
+    `head` is the head of one of the frames; `times` has the shape (devices, rows).
     """
     count, size = frames.shape
     frames.flags.writeable = False

@@ -2,8 +2,8 @@
 
     staged folder   17.../1.tsfile  1.tsfile.resource    names are never reused; removed once the manifest has the file
 
-A `LoadedFile` waits in the queue among the frozen MemTables. Meanwhile it is read like any other file; its rank is that
-of its place in the queue. Values.
+A `LoadedFile` waits in the queue among the frozen MemTables. Meanwhile it is read like any other file; its rank follows
+from its place in the queue. Values.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LoadedFile:
         self.staged = staged
         #: The file for readers; None if the staged file is damaged or missing.
         self.source = source
-        #: Why `source` is None; otherwise empty.
+        #: The reason why `source` is None; otherwise empty.
         self.problem = problem
 
     def device_names(self) -> list[str]:

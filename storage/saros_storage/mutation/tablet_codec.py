@@ -122,7 +122,7 @@ class TabletFrame:
 
 
 def encode_tablet(tablet: Tablet) -> bytes:
-    """Encode a tablet as one frame. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
+    """Encode a tablet as one frame. Raises UserMistake: 2006 for too many columns or bytes, 509 for a too long name."""
     parts, _ = _encode_parts(tablet, _head_of(tablet))
     return b"".join(parts)
 

@@ -6,9 +6,10 @@
 Rows are late if the device already has rows of that time or later in a sequence file.
 
 Several series are encoded by one call, as the rows of a matrix, because a call alone costs as much as encoding a
-hundred values. This is done for those series of a device that were written together and share one array of times. It is
-also done for short series that follow one another, even if they belong to different devices. Devices that have only a
-few rows in each series are written together (`ShortDevices`). For each of their chunks, all encodings are tried.
+hundred values. The series of a device are encoded together if they were written together and share one array of times.
+Short series that follow one another are also encoded together, even if they belong to different devices. Devices that
+have only a few rows in each series are written together (`ShortDevices`). The encoding of each of their chunks is
+chosen by a separate trial, unless the chunk is very short (`encode_by_trial`).
 
 For a series with a deadband, rows that are not late are thinned out: only the points that the deadband keeps are
 written. All late rows are written, since a late row may replace an older value. The last point is always kept, so that

@@ -1,7 +1,8 @@
 """The MemTable: the written rows of a partition that are not in a file yet.
 
     device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
-           - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
+           - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements,
+                                                                              or all tablets of an aligned device
 
 A write only appends the tablet's frame, without decoding it. A read or flush concatenates the chunks of a run and sorts
 the rows by time (stably: rows of equal times stay in order of arrival). Then it merges rows of equal times: in each
@@ -220,7 +221,7 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 
 
 class _Run:
-    """Chunks of a device that are read together: those with the same measurements, or all if the device is aligned."""
+    """Chunks of a device that are read together: chunks with the same measurements, or all of an aligned device."""
 
     __slots__ = ("_latest", "_sorted", "chunks")
 
@@ -318,7 +319,7 @@ class _Device:
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
-        """Return whether no series of the tablet has another type here."""
+        """Return whether each series of the tablet is new here or has the same type here."""
         if measurements is self._measurements and types is self._types:
             return True
         known = self._shapes.get(measurements)
@@ -485,9 +486,9 @@ class MemTable:
         return self._add(batch.head, Chunk(index, frame, None, batch.span, batch.ordered), len(frame), batch.rows)
 
     def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> int:
-        """Do the same as `write`, but only for the rows of a tablet that belong here.
+        """Append `rows`, those rows of a tablet that belong here; otherwise like `write`.
 
-        The MemTable keeps the tablet's arrays.
+        The MemTable keeps the arrays of `rows`.
         """
         size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
         return self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
@@ -589,7 +590,7 @@ class MemTableSnapshot:
 
     @property
     def series_count(self) -> int:
-        """Number of series. Later writes may add some."""
+        """Number of series. Later writes may add series."""
         return sum(len(device.types) for device in self._devices.values())
 
     def span(self, device: str) -> DeviceSpan | None:

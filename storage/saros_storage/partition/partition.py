@@ -106,7 +106,7 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Return whether an entry must be applied: the files lack its data, and it is not older than the partition."""
+        """Return whether to apply an entry: the files lack its data, and the partition is not newer than the entry."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
@@ -198,7 +198,8 @@ class Partition:
     def _changed(self) -> None:
         """Invalidate the cached snapshot and its basis.
 
-        Call this after every change, unless only the active MemTable has changed.
+        Call this after every change, unless only the active MemTable, or the source of the partition's older data, has
+        changed.
         """
         self._snapshot = None
         self._basis = object()

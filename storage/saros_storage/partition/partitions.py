@@ -61,7 +61,7 @@ class Partitions:
         return list(self._by_database.get(database, {}).values())
 
     def counts(self) -> list[tuple[str, int]]:
-        """Return the number of partitions of each database that has any."""
+        """Return the number of partitions of each database that has partitions."""
         return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
 
     def add(self, partition: Partition) -> None:
@@ -222,7 +222,7 @@ class Partitions:
         return partition
 
     def _partition_to_write(self, database: str, number: int, index: int) -> Partition | None:
-        """Return the result of `_partition_for`; if it is a partition, `take_touched` will return it, too."""
+        """Return the result of `_partition_for`; if it is a partition, the next `take_touched` will return it, too."""
         partition = self._partition_for(database, number, index)
         if partition is not None:
             self._touched[id(partition)] = partition
@@ -243,7 +243,7 @@ class Partitions:
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
         """Return the partition, and create it if it does not exist.
 
-        Returns None if it does not need the entry (see `Partition.wants`).
+        Returns None if the partition does not need the entry (see `Partition.wants`).
         """
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)

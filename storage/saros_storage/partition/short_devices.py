@@ -3,10 +3,10 @@
     frames of devices with the same series, chunks and rows --joined--> bytes as an array of devices x chunks x bytes
                                                             --cut-----> times: devices x rows, values: devices x rows
 
-A device can be written together with others under these conditions: all its tablets have the same series, their times
-rise, and all columns have fixed widths and no nulls. All its chunks have equal numbers of rows, and at most
-`SHORT_ROWS` rows in total. A few calls join and cut the frames of all such devices; otherwise, each series would need
-several calls.
+A device can be written together with others under these conditions: all its chunks have the same series (at most
+`_SERIES_MAX`) and equal numbers of rows (at most `SHORT_ROWS` in total); its times rise; and all its columns have fixed
+widths and no nulls. A few calls join and cut the frames of all such devices; otherwise, each series would need several
+calls.
 
 Only the thread that flushes uses this module.
 """

@@ -48,7 +48,7 @@ class LatestCache:
 
     @property
     def bytes(self) -> int:
-        """Bytes held."""
+        """Approximate size of the cached points in bytes."""
         return self._devices.weight
 
     @property

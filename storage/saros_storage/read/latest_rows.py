@@ -1,4 +1,4 @@
-"""The latest value of each measurement in a MemTable's run, which consists of tablets with the same measurements.
+"""The latest value of each measurement in a run of a MemTable, that is, in chunks that are read together.
 
     chunks       [a b, 1..9]  [a b, 10..19]  [a, 3..5]  [a, 20..29]
     newest first: the last chunk gives a; the third ends before it and has only a; the second gives b
@@ -40,7 +40,7 @@ class WrittenRows(Protocol):
         ...
 
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
-        """All columns as one array; None unless the tablet is a frame whose columns have one type and no nulls."""
+        """Return all columns as one array; None unless the tablet is a frame with columns of one type without nulls."""
         ...
 
     @property

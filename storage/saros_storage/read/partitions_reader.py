@@ -1,4 +1,4 @@
-"""The common part of all device readers: they iterate over partitions, count, and return pieces of bounded size.
+"""The common part of all device readers: iterating over partitions, counting, and cutting data into bounded pieces.
 
 Belongs to one thread at a time.
 """

@@ -220,11 +220,9 @@ class FilePieces:
         return min([span.end - span.start for span in spans])
 
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
-        """Yield the pages in the request's time range, in the request's order.
+        """Yield runs of pages in the request's time range, in the request's order.
 
-        A run has one page or up to `wanted()` rows.
-
-        This avoids the cost of a `Piece` for each page.
+        A run has one page or up to `wanted()` rows. Runs avoid the cost of a `Piece` for each page.
         """
         time, descending = self._request.time, self._request.descending
         spans, rows = self._pages_of(chunk.chunk)

@@ -1,9 +1,9 @@
 """Aggregates over many row ranges ("slices") of one column at once.
 
     rows     0  1  2  3  4  5  6          counts_of     number of present rows
-    slices  |--a--|     |---b---|         sums_of       their count and sum, as DOUBLE
-            counts 2         3            edges_of      positions of the first and the last one
-                                          extremes_of   positions of the first smallest and the first largest one
+    slices  |--a--|     |---b---|         sums_of       number of present rows, and their sum as DOUBLE
+            counts 2         3            edges_of      positions of the first and the last present row
+                                          extremes_of   positions of the first smallest and first largest present value
 
 A row is present if it has a value. A slice without present rows has count 0 and positions -1, which `pick` turns into
 nulls. NaN is treated as in `kernels.windows`. Pure: any thread.

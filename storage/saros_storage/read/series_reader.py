@@ -171,7 +171,10 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._lone_pages(source.pages(chunk))
 
     def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
-        """Return whether all pages of a chunk must be read as rows: each touches several windows, and cells are off."""
+        """Return whether all pages of a chunk must be read as rows.
+
+        This is the case without a grid, and if each page touches several windows while cells are off.
+        """
         grid = self._request.grid
         if grid is None:
             return True

@@ -1,7 +1,7 @@
 """The read point of a statement: the log entries that it must see, and whether it may return old data.
 
-    session   ReadHorizon  by group: the log index up to which it was shown entries      grows with every read
-    statement ReadPoint    created when it begins; grows with the scope found to be read; `stale` may become true
+    session   ReadHorizon  for each group, the log index up to which the session was shown entries; grows with each read
+    statement ReadPoint    created when the statement begins; grows as its scope becomes known; `stale` may become true
 
 The schema of a group is tracked separately from the group's data, since the data changes all the time: see `schema_of`.
 A database without a cluster has only one replica, which is always current. The read point of such a database is `HERE`.

@@ -33,8 +33,7 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: For blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (they do so from 10,000
-#: rows on).
+#: For blocks of this size, the cost of each call of NumPy or of a kernel is negligible.
 BLOCK_ROWS_MAX = 131_072
 #: Values per block: about 16 MB. In addition, a join holds as much memory for its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
@@ -70,8 +69,8 @@ class TimeRange(msgspec.Struct, frozen=True):
 class ValueBound(msgspec.Struct, frozen=True):
     """A bound on the wanted rows: the value in `column` is present and within [low, high] (None: unbounded).
 
-    It permits the reader to skip rows, but does not require it to filter. `low` and `high` are inclusive, of a numeric
-    type, never NaN.
+    A bound allows the reader to skip rows, but does not require it to filter them. `low` and `high` are inclusive, of a
+    numeric type, never NaN.
     """
 
     column: int
@@ -290,9 +289,7 @@ class SeriesReader(Protocol):
     def next(self) -> Block | Summary | Summaries | None:
         """Return the next non-empty piece, which has at most about `block_rows` rows (see the request).
 
-        None at the end.
-
-        Raises CorruptFile (the file is already set aside for later views), StoreClosed.
+        Returns None at the end. Raises CorruptFile (the file is already set aside for later views), StoreClosed.
         """
         ...
 
@@ -326,7 +323,7 @@ class MultiSeriesReader(Protocol):
     def next(self) -> Block | Unaligned | None:
         """Return the next piece: a block as from a `SeriesReader`, or a non-empty time range; None at the end.
 
-        Raises what a `SeriesReader` raises.
+        Raises the errors of `SeriesReader.next`.
         """
         ...
 
@@ -352,10 +349,10 @@ class ReaderFactory(Protocol):
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """Open a reader that reads several series of a non-aligned device like an aligned one; no value is null.
 
-        Its blocks and summaries contain for each series exactly what a reader of that series alone would return.
-        Returns None if the series do not have the same times throughout the request, or this is not known. If only
-        decoding the rows shows it, the reader raises TimestampsDiffer, and all that it has returned must be discarded.
-        The request has no bounds.
+        For each series, its blocks and summaries contain exactly the data that a reader of this series alone returns.
+        Returns None if the series have different times somewhere in the request, or if this is unknown. If different
+        times are found only while rows are decoded, the reader raises TimestampsDiffer, and the caller must discard all
+        data that the reader has returned. The request has no bounds.
         """
         ...
 
@@ -366,7 +363,7 @@ class ReaderFactory(Protocol):
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
         """Return time and value of each column's latest point, for a `latest` request; count the work in `counters`.
 
-        Raises what readers raise.
+        Raises the errors of readers.
         """
         ...
 

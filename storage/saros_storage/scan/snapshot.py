@@ -6,7 +6,7 @@
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
 Files, MemTables and tombstones are ordered by rank: the higher rank wins. The rank of a MemTable is assigned when the
-MemTable is created; it is the version that the MemTable's file will get. A tombstone ranks directly below the active
+MemTable is created; the files written from the MemTable get the same rank. A tombstone ranks directly below the active
 MemTable, from which the deleted rows are removed immediately. A tombstone therefore does not hide rows that arrive
 after the deletion.
 

@@ -2,7 +2,7 @@
 
     TsFileAccess.device("root.a.d1") -> DeviceIndex
         series["temp"] -> SeriesIndex(type, statistics, chunks=(ChunkMeta, ...))        non-aligned: chunks per series
-        aligned: DeviceIndex.time is the time column's index; chunk i of every series pairs with chunk i of the time's
+        aligned: DeviceIndex.time is the index of the time column, whose chunk i pairs with chunk i of every series
 
     chunk -> pages(...) -> PageSpan(start, end, count, statistics per column) -> read(...) -> Block
 
@@ -58,7 +58,7 @@ class DeviceIndex(msgspec.Struct, frozen=True):
 
 
 class PageSpan(msgspec.Struct, frozen=True):
-    """One page (of an aligned device: the pages of all requested columns that share its time page).
+    """One page, or for an aligned device, one time page together with the pages of all requested columns.
 
     `statistics[i]` is None if column i has no point in the page. If a chunk has only one page, these are the statistics
     of the chunk.

@@ -1,4 +1,4 @@
-"""Reading values of one type as another: which types a series may change to (SET DATA TYPE), and how points convert.
+"""Changes of a series' type (SET DATA TYPE): the types to which it can change, and the conversion of its points.
 
     from          to                                          value
     INT32         INT64 TIMESTAMP FLOAT DOUBLE TEXT STRING    the same number, FLOAT: the nearest; or its digits
@@ -43,7 +43,7 @@ _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT, DataType.BLOB}),
     DataType.BLOB: STRING_TYPES,
 }
-#: For each stored type, the types as which its points may be read: all types that a series can have after one or more
+#: For each stored type, the types as which its points can be read: all types that a series can have after one or more
 #: changes.
 _READINGS = {type_: found if type_ in TEXT_TYPES else found | {DataType.BLOB} for type_, found in _CHANGES.items()}
 #: Integers up to this magnitude are exact as FLOAT.
@@ -51,7 +51,7 @@ _FLOAT_WHOLE_MAX = 2**24
 
 
 class TypeChanged(StorageError):
-    """The query met points of a newer type than it reads: the type of the series changed after the query began."""
+    """The query found points of a newer type than the type that it reads, which changed after the query began."""
 
     code = 2021
 
@@ -60,7 +60,7 @@ class TypeChanged(StorageError):
 
 
 def check_change(path: str, current: DataType, earlier: Collection[DataType], wanted: DataType) -> None:
-    """Raise UserMistake 507 unless a series of type `current`, and `earlier` types before, may change to `wanted`."""
+    """Raise UserMistake 507 unless a series of type `current`, with these `earlier` types, may change to `wanted`."""
     if wanted is current:
         return
     possible = ", ".join(sorted(type_.name for type_ in _CHANGES[current]))
@@ -88,17 +88,17 @@ def _is_equivalent_via(source: DataType, by_way_of: DataType, target: DataType) 
 
 
 def reads_as(stored: DataType, asked: DataType) -> bool:
-    """Return whether points written with the type `stored` may be read as `asked`."""
+    """Return whether points written with the type `stored` can be read as `asked`."""
     return stored is asked or asked in _READINGS[stored]
 
 
 def is_newer(stored: DataType, asked: DataType) -> bool:
-    """Return whether a series of type `asked` may have become one of type `stored`, but not the reverse."""
+    """Return whether a series can change from type `asked` to type `stored`, but not back."""
     return reads_as(asked, stored) and not reads_as(stored, asked)
 
 
 def read_as(column: Column, asked: DataType) -> Column:
-    """Convert a column to a type that it `reads_as`."""
+    """Convert a column to the type `asked`, which `reads_as` must allow."""
     if column.type is asked:
         return column
     assert reads_as(column.type, asked), (column.type, asked)

@@ -2,8 +2,7 @@
 
 The effect of a change depends only on its contents and on the tree, so applying the same changes in the same order
 gives the same tree. A change is encoded as UTF-8 JSON, such as `["CreateDatabase", "root.a"]`, since changes are rare
-and people read logs.
-Pure: any thread.
+and people read logs. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class CreateSeries(msgspec.Struct, frozen=True):
     device: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
-    #: True if the series are created implicitly. Series that exist when the cluster agrees on the change may then be
-    #: left out of it.
+    #: True if the series are created implicitly. Series that already exist when the cluster agrees on the change may
+    #: then be left out of the change.
     if_missing: bool = False
 
 

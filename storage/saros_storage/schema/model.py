@@ -52,7 +52,10 @@ class SeriesSchema(msgspec.Struct, frozen=True):
 
 
 class DeviceSchema(msgspec.Struct, frozen=True):
-    """A device and its series by measurement. Immutable: a change creates a new value; readers may keep the old one."""
+    """A device and its series by measurement.
+
+    Immutable: a change creates a new value, and readers may keep the old value.
+    """
 
     path: str
     database: str

@@ -270,8 +270,8 @@ class SchemaTree:
     def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
         """Return the tree after the changes, reduced to the changed devices and `devices`. Raises like `check`.
 
-        The result serves to look up databases and devices, not to match patterns. This tree does not change, and the
-        cost does not grow with the number of its devices.
+        Use the result to look up databases and devices, not to match patterns. This tree does not change, and the cost
+        of a dry run does not grow with the number of devices in this tree.
         """
         changes, devices = list(changes), list(devices)
         trial = SchemaTree()
@@ -331,7 +331,7 @@ class SchemaTree:
         return True
 
     def _place_below(self, source: SchemaTree, path: str) -> _Place:
-        """Return the place below the node `path` of `source`, with no database if a series is at or above this node."""
+        """Return the place below node `path` of `source`; its database is None if a series is at or above the node."""
         nodes = split_path(path)
         database = self.database_of(path) if source._series_above(path) is None else None
         node, device = source._find(path), source.device(path)
@@ -388,7 +388,7 @@ class SchemaTree:
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """Return the changes; their TTL rules and catalogue entries get numbers one above those in this tree."""
+        """Return the changes; TTL rules and catalogue entries get the number after their current number in the tree."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:

@@ -3,9 +3,9 @@
     DeviceBatch     devices with the same series and the same number of rows: a matrix of times, a matrix per series
     encode_devices  the chunk group of each device, and then, once its position is known, its part of the index
 
-For chunks of a few rows, calls and objects take longer than encoding the values. So one call encodes the values of all
-devices, another call computes and encodes their statistics, and no object is created per series. The encoded bytes
-equal those that `TsFileWriter.write_series` or `write_aligned` would write for each device.
+For chunks of a few rows, calls and objects take longer than encoding the values. Therefore one call encodes the values
+of all devices, another call computes and encodes their statistics, and no object is created per series. The encoded
+bytes equal those that `TsFileWriter.write_series` or `write_aligned` would write for each device.
 
 Pure: any thread.
 """
@@ -48,7 +48,7 @@ class DeviceBatch(msgspec.Struct, frozen=True, eq=False):
     #: The position of each device in the order of all devices that are written together.
     places: Int64Array
     aligned: bool
-    #: Sorted.
+    #: The names of the series, sorted.
     measurements: tuple[str, ...]
     types: tuple[DataType, ...]
     #: A matrix with one row for each device. `values` has such a matrix for each measurement.

@@ -6,8 +6,8 @@
 
 Arrays are allocated for all pages of a call and filled batch by batch. A batch consists of as many pages as fit in the
 processor's cache. All pages of a batch are decompressed into one buffer and decoded by one call, because the time that
-Python takes per page limits how fast files are read. It also limits two threads that read at once: a thread that
-decodes one page per call acquires the interpreter lock every 20 us.
+Python takes per page limits how fast files are read. It also slows down two threads that read at the same time: a
+thread that decodes one page per call acquires the interpreter lock every 20 us.
 
 Each page is checked: its number of rows must agree with its statistics and its bitmap, its first and last time must
 agree with its statistics, and its times must rise strictly. Pure functions over a mapped file, for any thread.

@@ -8,8 +8,8 @@ The reader returns names in canonical form, however they are spelled in the file
 names differently. In their files, a device that the search does not find is looked up by its canonical path in a table
 of all devices, which is built on first use.
 
-Thread-safe: caches have locks, everything else is immutable. The file stays mapped as long as this reader or any object
-that it returned exists.
+Thread-safe: caches have locks, everything else is immutable. The file stays mapped as long as the reader, or an object
+that the reader has returned, exists.
 """
 
 from __future__ import annotations

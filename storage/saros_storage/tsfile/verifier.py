@@ -2,8 +2,8 @@
 
     page     rows, first and last time, bitmap         checked by the decoder (`pages`)
              first, last, least, greatest, sum         recomputed here, and compared with the page's statistics
-    chunk    the same over all its pages               compared with the index
-    series   the same over all its chunks              compared with the index
+    chunk    the statistics of all its pages           compared with the index
+    series   the statistics of all its chunks          compared with the index
 
 TsFile has no checksums, so a file that passes all checks may still differ from the data originally written. A problem
 ends the check of its series; the other series are still checked. Sums of floats may differ slightly, since a sum
@@ -30,7 +30,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
-#: Number of rows decoded at a time: few enough to stay in the processor's cache and to use memory just freed.
+#: Number of rows decoded at a time: so few that they stay in the processor's cache and reuse memory freed just before.
 _RUN_ROWS = 50_000
 #: Maximum number of problems that are reported; reporting more would not describe a ruined file better.
 PROBLEMS_MAX = 1_000

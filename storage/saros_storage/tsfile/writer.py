@@ -4,7 +4,7 @@
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
     writer.write_aligned("root.a.d2", times, columns)                                       a chunk group of a device
     writer.write_devices(batches)                                                           chunk groups of many devices
-    writer.copy_series(...), writer.copy_aligned(...)                                       the same, from other files
+    writer.copy_series(...), writer.copy_aligned(...)                                       unchanged from other files
     summary = writer.finish()                                                               index and tail
 
 The caller must observe two rules, which are asserted. A device is either aligned or not. Times rise strictly, both

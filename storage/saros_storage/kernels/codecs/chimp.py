@@ -4,11 +4,11 @@
       00 index                              equal to ring[index]
       01 index lead(3) sig(5 or 6) bits     x = value ^ ring[index]: `sig` bits (0 means W), shifted to their place
       10 bits                               x = value ^ previous: W - L bits, L as before
-      11 lead(3) bits                       the same with a new L
+      11 lead(3) bits                       as for 10, but with a new L
 
 If W is 32, P is 64, `index` has 6 bits and `sig` 5 bits; if W is 64, P is 128, `index` has 7 bits and `sig` 6 bits. L
-is one of `_LEADS`. Every value is added to the ring. After a 00 or a 01, the writer must write L
-with an 11 before it may use a 10. Apache TsFile writes this format. Many pages are decoded in one call.
+is the element `lead` of `_LEADS`. Every value is added to the ring. After a 00 or a 01, the writer must write L with an
+11 before it can use a 10. Apache TsFile writes this format. Many pages are decoded in one call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Find the integer and the power of ten whose quotient is exactly a floating-point number: 20.25 is 2025 / 10^2.
+"""Kernels that express floating-point numbers exactly as an integer divided by a power of ten: 20.25 is 2025 / 10^2.
 
-Sensor values mostly have a few decimals. If a double can hold both numbers exactly, their quotient is rounded only
-once. So repeating the division gives the same bits. All readers of TsFile perform this division (see
+Most sensor values have only a few decimals. If a double can hold both numbers exactly, their quotient is rounded only
+once, and every reader gets the same bits by repeating the division. All readers of TsFile perform this division (see
 `saros_storage.encoding.scaled`).
 """
 

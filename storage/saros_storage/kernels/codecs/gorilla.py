@@ -5,7 +5,8 @@
                                            10 + (W - L - T) bits                  x fits the window (L, T)
                                            11 + lb bits L + lb bits (sig - 1) + sig bits     a new window
 
-W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. Apache TsFile writes this format.
+W is 32 (lb 5) or 64 (lb 6). In a window (L, T), the first L and the last T bits of x are 0 and are not stored; sig is
+W - L - T. Values are bit patterns in uint64. Apache TsFile writes this format.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ def gorilla_decode(
 ) -> int:
     """Decode counts[i] values from bytes [starts[i], ends[i]) of each page into `out`, one page after the other.
 
-    Returns the number of values, or -1 if a page is not a Gorilla stream of counts[i] values. All integers are
-    unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer. Repeated values
-    are decoded eight at a time.
+    Returns the number of values, or -1 if a page is not a Gorilla stream of counts[i] values. Positions in the stream
+    are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer. Repeated
+    values are decoded eight at a time.
     """
     one, two = U(1), U(2)
     wide, field = U(width), U(field_bits)

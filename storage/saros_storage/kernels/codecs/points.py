@@ -1,11 +1,11 @@
-"""Kernels that find and decode the parts of the pages of non-aligned series, many pages in one call.
+"""Kernels over pages of non-aligned series: one call finds or decodes the times and values of many pages.
 
     page       uvar bytes of times | times | values      point_sections: finds the start of the times and of the values
     values     PLAIN: big-endian, 4 or 8 bytes each      plain_decode
     times      concatenated over all pages               pages_span: checks each page's first and last time
 
 If pages are LZ4 blocks, one kernel decompresses and decodes them: `lz4_plain_points` for PLAIN values,
-`lz4_ts2diff_points` for TS_2DIFF values. Thus the caller takes the interpreter lock only once for many pages, and each
+`lz4_ts2diff_points` for TS_2DIFF values. Thus a caller takes the interpreter lock only once for many pages, and each
 page is still in the processor's cache when its values are decoded.
 """
 
@@ -37,7 +37,10 @@ def _sections_twin(data: ByteArray, starts: Int64Array, ends: Int64Array, times:
 
 @part
 def _section(data: ByteArray, at: int, end: int) -> tuple[int, int]:
-    """Return the starts of times and values in the page [at, end). The latter is -1 if the times exceed the page."""
+    """Return the starts of times and values in the page [at, end).
+
+    The start of values is -1 if the length of the times is malformed or exceeds the page.
+    """
     size, shift, byte = 0, 0, 128
     while byte >= 128:
         if at >= end or shift == 7 * _VARINT_BYTES_MAX:
@@ -114,7 +117,7 @@ def plain_decode(
 def _opened(
     data: ByteArray, offset: int, stored: int, size: int, page: ByteArray, times: ByteArray, used: int
 ) -> tuple[int, int]:
-    """Decompress a page into `page`, and copy its encoded times into `times` from `used` on.
+    """Decompress a page into `page`, and copy its encoded times to position `used` of `times`.
 
     Returns the end of the times in `times` and the start of the values in `page`. The start of the values is -1 if the
     page is damaged, or if `page` or `times` is too small.

@@ -1,10 +1,10 @@
 """Decoder of RLBE bit streams, which consist of runs of deltas with the same number of bits.
 
     block     i32 values in it | segments | padding to a byte
-    segment   6 or 7 bits L | the run's length as a Fibonacci code, smallest term first, ended by 11 | that many deltas
+    segment   6 or 7 bits L | the run's length as a Fibonacci code, smallest term first, ended by 11 | the run's deltas
 
 A delta has L bits and is unsigned. If L is the width of a value, the top bit of the delta is 1, but is stored as 0. The
-first delta of each block is relative to 0; arithmetic wraps at the value's size. As written by Apache TsFile.
+first delta of each block is relative to 0; arithmetic wraps at the value's size. Apache TsFile writes this format.
 """
 
 from __future__ import annotations

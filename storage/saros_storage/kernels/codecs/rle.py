@@ -14,10 +14,10 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
-#: Number of equal values from which a repeated run pays for its header; also the size of a packed group.
+#: Minimum number of equal values for which a repeated run saves space; also the number of values in a packed group.
 GROUP = 8
 _PACKED_MAX = 63 * GROUP
-#: Maximum length of a repeated run that Apache's readers accept; longer ones are split.
+#: Maximum length of a repeated run that Apache's readers accept; longer runs are split.
 _REPEAT_MAX = 32_767
 
 
@@ -59,9 +59,9 @@ def _decode_twin(data: ByteArray, width: int, big_endian: int, out: Int64Array) 
 
 @kernel("i64(u8r[], i64, i64, i64[])", twin=_decode_twin)
 def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) -> int:
-    """Decode runs of patterns of `width` bits (1 to 64) into `out`.
+    """Decode patterns of `width` bits (1 to 64) until `out` is full.
 
-    Return the number of bytes read, or -1 on damage.
+    Returns the number of bytes read, or -1 if the data is damaged.
     """
     one, eight = U(1), U(8)
     position, end = U(0), U(len(data))

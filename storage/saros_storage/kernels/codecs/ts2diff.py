@@ -2,8 +2,8 @@
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
-Floating-point numbers are stored as integers to be divided by a power of ten (see `numbers_page`). Arithmetic wraps at
-the value's size. Apache TsFile writes this format.
+A floating-point number is stored as an integer, which a reader divides by a power of ten (see `numbers_page`).
+Arithmetic wraps at the value's size. Apache TsFile writes this format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.kernels.unaligned import number_8
 U = np.uint64
 #: Deltas per block, as in Apache's Java writer.
 BLOCK_DELTAS = 128
-#: A delta of at most this many bits lies within eight bytes, at whichever bit of the first byte it begins.
+#: A delta of at most this number of bits fits in eight bytes, at whichever bit of the first byte it begins.
 _ONE_READ = 57
 
 
@@ -60,8 +60,8 @@ def ts2diff_page(
 ) -> int:
     """Decode `count` values of the page [position, limit) of the data into `out` from `filled` on.
 
-    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned, since numba adds
-    code for NumPy's negative indices to every access by a signed integer.
+    Returns the end of the values in `out`, or -1 if the page is damaged. Positions in the data are unsigned, since
+    numba adds code for NumPy's negative indices to every access by a signed integer.
     """
     one, byte = U(1), U(8)
     left, begin = count, filled
@@ -142,9 +142,9 @@ def ts2diff_decode(
 
 @part
 def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
-    """Store `count` numbers of `width` bytes in `values` from `filled` on.
+    """Store the first `count` integers of `whole` as numbers of `width` bytes in `values`, from `filled` on.
 
-    They are the integers of `whole`, divided by `power` unless it is 0.
+    Unless `power` is 0, each integer is divided by `power`.
     """
     if power == 0.0:
         if width == 8:

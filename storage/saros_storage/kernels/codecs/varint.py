@@ -1,7 +1,7 @@
 """LEB128 integers and length-prefixed text: TsFile's PLAIN INT32 and TEXT, and ZIGZAG.
 
-Positions are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer, which
-keeps copies from being vectorised.
+Positions are unsigned: numba adds code for NumPy's negative indices to every access by a signed integer, and then
+cannot vectorise copies.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _text_encode_twin(offsets: Int32Array, data: ByteArray, out: ByteArray) -> i
 
 @kernel("i64(i32r[], u8r[], u8[])", twin=_text_encode_twin)
 def text_encode(offsets: Int32Array, data: ByteArray, out: ByteArray) -> int:
-    """Encode texts for `text_decode`, adding at most 5 bytes to each text. Return the number of bytes."""
+    """Encode texts for `text_decode`, adding at most 5 bytes to each text; return the number of bytes."""
     one = U(1)
     position = U(0)
     for index in range(len(offsets) - 1):

@@ -3,7 +3,7 @@
     uvar   unsigned LEB128 of 32 bits          sizes, counts
     var    ZigZag, then uvar                   lengths of strings (-1: null)
     vstr   var(byte length) + UTF-8            names
-    rest   big-endian, two's complement / IEEE-754
+    others big-endian, two's complement / IEEE-754
 
 The cursor checks each read before it returns a value: bytes that the format does not allow raise CorruptFile with their
 position in the file. The limits for pages and reads bound the memory that a reader allocates for a malformed file.
@@ -26,7 +26,7 @@ HEAD_BYTES = 7
 #: Size of the smallest file: the head, a separator, the size of an empty metadata block, and the magic at the end.
 FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
 
-#: Data type id of a time column; no other column has it.
+#: Data type id of a time column; no other column has this id.
 VECTOR_TYPE = 6
 
 #: Maximum size of a page. Pages usually have 64 KiB. A limit of 256 MiB allows pages of large texts, but stops
