@@ -146,7 +146,7 @@ class _Variation:
         return Split(rows, begins)
 
     def _changes(self, sequence: Column) -> BoolArray:
-        """Return a flag for each row except the first: true if its value differs from the previous row's."""
+        """Return a flag for each row except the first: true if the value differs from the previous row's value."""
         keys = text_ranks(sequence.text) if sequence.type.is_text else sequence.numbers
         changed = keys[1:] != keys[:-1]
         if sequence.valid is not None:
@@ -155,7 +155,7 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        """Return a flag per row: true if its value differs by more than delta from the first value of the window.
+        """Return a flag per row: true if the row's value differs by more than delta from the window's first value.
 
         Integers are compared exactly; DATE values are compared as days.
         """

@@ -79,7 +79,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
 
 def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
-    """Return the rows in which neither text is a prefix of the other, and the offset of each first differing byte."""
+    """Return the rows in which neither text is a prefix of the other, and the offset of the first differing byte."""
     shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
     ends = np.cumsum(shared)
     rows = np.repeat(np.arange(len(shared)), shared)

@@ -1,6 +1,6 @@
 """Functions and aggregates: the arguments, the result type and the implementation of each function and aggregate.
 
-registry                                 lists all functions and aggregates by name; finds the one that a call names
+registry                                 lists all functions and aggregates by name; finds the function of a call
 function                                 defines what a function is: its signature, its checks, its evaluators
 scalar, series, regex                    define the functions of single rows, of series, and of texts
 aggregate, aggregates                    define what an aggregate is, and the aggregates with simple states

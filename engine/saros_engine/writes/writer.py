@@ -532,7 +532,7 @@ class Writer:
         return found
 
     def database_for(self, device: str) -> list[SchemaChange]:
-        """Return the change that creates a device's database, or no changes if it exists. Raises UserMistake 509."""
+        """Return the change that creates a device's database, or [] if the database exists. Raises UserMistake 509."""
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
