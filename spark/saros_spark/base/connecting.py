@@ -113,7 +113,7 @@ def addresses_of(options: Connecting) -> tuple[str, ...]:
 
 
 def refuses(address: str) -> bool:
-    """Return whether host:port refuses connections, because the process has ended. An unreachable node does not."""
+    """Return whether host:port refuses connections, because the process has ended; False for an unreachable node."""
     try:
         socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
     except ConnectionRefusedError:

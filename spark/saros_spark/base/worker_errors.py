@@ -24,7 +24,7 @@ _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 def plain_errors() -> Iterator[None]:
     """In a worker, report only the message of an error in the block; in other processes, do nothing.
 
-    Also a decorator.
+    This function can also be used as a decorator.
     """
     try:
         yield

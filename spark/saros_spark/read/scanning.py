@@ -56,7 +56,7 @@ T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: The number of rows of a batch for Spark. Smaller batches need more calls, larger batches more memory.
 _BATCH_ROWS = 50_000
-#: Maps a lost read point and a stage to the new read point; with it, a process waits for a lost node only once.
+#: Maps a lost read point and a stage to the new read point, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 #: The maximum number of entries in `_moved`; a process reads for only a few stages at a time.
 _MOVED_MAX = 64
@@ -315,7 +315,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
-    """Execute the task's statement at its read point. If this is lost, use a new one that the stage's tasks share."""
+    """Execute the task's statement at its read point. If the point is lost, use a new point of the stage's tasks."""
     import saros
 
     point = _moved.get((task.point, stage), task.point)

@@ -62,7 +62,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class Folder:
-    """Folders of TsFiles that Spark reads as one table. One per planning process."""
+    """Folders of TsFiles that Spark reads as one table. Each planning process has one object."""
 
     def __init__(self, options: FileOptions) -> None:
         self.options = options

@@ -140,7 +140,7 @@ class Contents:
         return found
 
     def missing(self, sender: str, document: Content) -> list[str]:
-        """Return the names of a round's contents that are missing here, or only the document's if that is missing."""
+        """Return the names of a round's contents that are missing here; if the document is missing, only its name."""
         folder = self.folder(sender)
         here = set(self._disk.list(folder.data))
         name = os.path.basename(folder.document(document))

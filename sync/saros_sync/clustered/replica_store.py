@@ -2,8 +2,8 @@
 
 The states of a round on a node:
 
-    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its final name here
-            only after it has it there, that is, after it was checked
+    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its final name at a
+            replica only after the other node has checked the file and given it this name
     held    it is about to be committed: the replicas fetch it, and report when all of it is durable
     kept    it is the last committed round: replicas keep it; other nodes keep it until all replicas have it
     old     another round has replaced it: kept for a minute, for queries that began with it

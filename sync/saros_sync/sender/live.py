@@ -3,7 +3,7 @@
     node.json                    time unit, ticks of a slice
     groups/0/<db>/<n>/MANIFEST   replaced atomically before a file that it no longer names is removed: if linking a file
                                  fails, the manifest has changed, and is read again
-    meta/schema, log/*.log       the schema up to an entry, and the changes after it
+    meta/schema, log/*.log       the schema up to a log entry, and the changes after that entry
 
 The log is read up to its last intact record. `SchemaFollower` remembers the position, and continues there the next
 time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
@@ -12,7 +12,7 @@ is full, the instance may remove a record from the log that this module has alre
 first checks the record that the previous call read last. If the record has changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
-Belongs to one thread.
+The objects belong to one thread.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class LiveFolder:
     def __init__(self, folder: str, disk: Disk) -> None:
         """Read the folder's options.
 
-        Raises UserMistake 2003 if it is no data folder, StorageError 2015 if a newer Saros has written it, CorruptFile.
+        Raises UserMistake 2003 if `folder` is not a data folder, StorageError 2015 if a newer Saros has written it,
+        CorruptFile.
         """
         self.folder = folder
         self.disk = disk
