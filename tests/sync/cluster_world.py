@@ -122,7 +122,7 @@ class Place:
     # ------------------------------------------------------------------ steps, reading
 
     def step(self) -> None:
-        with suppress(StorageError, OSError):  # the next one
+        with suppress(StorageError, OSError):  # the next step retries
             self.replica_store.step()
             self.receiver.remove_finished()
 
