@@ -202,7 +202,7 @@ def equivalents() -> dict[Key, str]:
 
 @dataclass
 class Ledger:
-    """The mutants of a core, and the outcomes of those that were tried."""
+    """The mutants of a core, and the outcomes of the tried mutants."""
 
     core: Core
 
@@ -238,7 +238,7 @@ class Ledger:
         return left
 
     def survivors(self, *, simulated: bool = True) -> list[Mutant]:
-        """Return the mutants that survived; without `simulated`, only those that were not tried in a simulation."""
+        """Return the mutants that survived. Without `simulated`, omit the mutants that were tried in a simulation."""
         found = [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
         return [m for m in found if simulated or self.outcomes[m.key].by != SIMULATED]
 

@@ -1,4 +1,4 @@
-"""A Saros server in a separate process, for the benchmarks that measure it from outside. One caller."""
+"""A Saros server in a separate process, for the benchmarks that measure a server from outside."""
 
 from __future__ import annotations
 

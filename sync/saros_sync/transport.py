@@ -24,7 +24,8 @@ CHUNK_BYTES_MAX = 4 << 20
 #: The most bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
 #: that a receiver buffers because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
-#: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.
+#: Waits for the answer to a chunk: the number of bytes of the content that the receiver has. Raises the errors of
+#: `Transport`.
 Answer = Callable[[], int]
 
 

@@ -71,7 +71,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
-    for _ in range(_FOLLOWING_BYTES_MAX):  # go back to the character's first byte, which has the same offset in both
+    for _ in range(_FOLLOWING_BYTES_MAX):  # go back to the character's first byte, at the same offset in both texts
         back = (left.data[at] & 0xC0) == 0x80
         at, places = at - back, places - back
     distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)

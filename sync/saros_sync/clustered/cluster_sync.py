@@ -123,7 +123,7 @@ class ClusterSync:
         return replica_sets(self._parts.routes.now.topology, sender)
 
     def _all_nodes(self) -> AbstractSet[NodeId]:
-        """Return the nodes that may have contents: all members of the cluster, and those that are joining."""
+        """Return the nodes that may have contents: all members of the cluster, and all nodes that are joining it."""
         topology = self._parts.routes.now.topology
         joining = () if topology.change is None else topology.change.joining
         return {*topology.in_state(NodeState.IN), *joining} - topology.lost

@@ -159,7 +159,7 @@ class Contents:
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
         """Append pieces to a content that is still incomplete at all nodes. Do nothing if too many are being fetched.
 
-        Raises OSError, and what `pieces` raises.
+        Raises OSError, and the errors of `pieces`.
         """
         path = os.path.join(target.data, name) + _PULLED
         if path not in self._pulls:
@@ -176,7 +176,7 @@ class Contents:
     def take(self, target: MirrorFolder, name: str, pieces: Iterable[bytes], source: str | None = None) -> None:
         """Store a content in a folder: link `source` on this disk, or append the pieces to the `fetched` bytes.
 
-        Raises CorruptFile if the SHA-256 differs from the name, OSError, and what `pieces` raises.
+        Raises CorruptFile if the SHA-256 differs from the name, OSError, and the errors of `pieces`.
         """
         self._disk.make_folder(target.data)
         path = os.path.join(target.data, name)

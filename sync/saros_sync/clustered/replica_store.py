@@ -268,7 +268,7 @@ class ReplicaStore:
         return self._node in all_replicas(self._replica_sets(sender))
 
     def _query_order(self, sender: str) -> list[NodeId]:
-        """Return all nodes in the order of queries for a sender's files: this node, the replicas, the others."""
+        """Return all nodes in the order of queries for a sender's files: this node, the replicas, the other nodes."""
         kept_by = all_replicas(self._replica_sets(sender))
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
@@ -331,7 +331,7 @@ class ReplicaStore:
     # ------------------------------------------------------------------ fetching
 
     def step(self) -> None:
-        """Fetch the contents that this node must have, and remove those that it need not keep."""
+        """Fetch the contents that this node must have, and remove the contents that it need not keep."""
         now, known = self._clock.monotonic_ns(), self._ledger.now
         for sender, entry in known.catalog.senders.items():
             if self._keeps(sender):

@@ -211,7 +211,7 @@ class Incoming:
             self._journal.end()
 
     def sweep(self, kept: set[str]) -> None:
-        """Remove all contents except those with these names and those of the round in progress. Raises OSError."""
+        """Remove all contents except those with names in `kept` or of the round in progress. Raises OSError."""
         if self.number:
             kept = kept | {self.document.sha256 + PART, self.document.sha256 + ".round"}
         if self._round is not None:

@@ -2,7 +2,7 @@
 
     <data>/sync-sender/uuid.txt                    the sender's id: 32 hexadecimal digits, created once
                        192.168.130.16_6667/        one for each receiver
-                           LOCK                    held by the one process that sends to the receiver
+                           LOCK                    held by the process that sends to the receiver
                            receiver                its address and options
                            last_local_files        the receiver's files after the last round
                            snapshot/               hard links to the files of the current round, and the round

@@ -78,7 +78,7 @@ class RoundResult(msgspec.Struct, frozen=True):
     """The result of a committed round. `files` and `size` (bytes) count the contents that were sent."""
 
     number: int
-    #: False if the round equals the one before it.
+    #: False if the round equals the previous round.
     is_new: bool
     files: int
     size: int
