@@ -5,8 +5,8 @@ marks each selected row that begins a window. No window contains the other rows:
 ignoreNull, those whose control is null. The *control* is the expression that is written in the window clause.
 
     session     a window begins where the time since the previous row exceeds the gap
-    variation   a window begins where the control differs by more than delta from its first value in the current window;
-                if delta is 0, where the control changes
+    variation   a window begins where the control differs by more than delta from the first value of the current window;
+                if delta is 0, a window begins where the control changes
     condition   a window is a run of rows for which the predicate is true; it is kept if its length satisfies KEEP
     count       a window begins after every `size` rows; a last window with fewer rows is dropped
 

@@ -341,7 +341,7 @@ def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Fl
 def _scales(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Float64Array]:
     """Return how much longer and higher each run is than the pattern.
 
-    The first and the last section of both are ignored.
+    If there are more than two sections, the first and the last section of both are ignored.
     """
     low, high = (1, len(wanted) - 2) if len(wanted) > 2 else (0, len(wanted) - 1)
 

@@ -1,7 +1,7 @@
 """Kinds of devices: a batch's columns fit all devices of a kind in the same way, so one device per kind is resolved.
 
     existing device, all columns exist    kind: the series of the columns, and its alignment
-    existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment
+    existing device, columns are missing  kind: its set of series (shared by devices created in one way), its alignment
     new device                            kind: its device template
 
 A device has no kind, and its batch is written separately, if a column has no values, if rows are expired, if the path

@@ -374,8 +374,8 @@ class ReplicaStore:
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
-            # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran in the meantime, the copy is
-            # missing here. If it runs later, it resets `whole` again.
+            # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran during this step, the copy is
+            # missing here. If it runs after this step, it resets `whole` again.
             round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:

@@ -183,7 +183,7 @@ class Incoming:
 
     @property
     def lacking(self) -> int:
-        """The number of missing bytes of the round, or -1 if it is not known yet."""
+        """The number of missing bytes of the round, or -1 if the round's document has not arrived."""
         return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
     def wants(self) -> tuple[MissingContent, ...]:

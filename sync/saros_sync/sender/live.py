@@ -6,10 +6,11 @@
     meta/schema, log/*.log       the schema up to a log entry, and the changes after that entry
 
 The log is read up to its last intact record. `SchemaFollower` remembers the position, and continues there the next
-time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
-whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
-is full, the instance may remove a record from the log that this module has already read. Therefore, each call
-first checks the record that the previous call read last. If the record has changed, the whole schema is read again.
+time. If a later record declares a record fsynced, and that record is not a mutation, or is a single tablet whose length
+agrees with the record's length, only the head of the record is read, and its checksum is not verified. All other
+records are read whole and verified. If the disk is full, the instance may remove a record from the log that this module
+has already read. Therefore, each call first checks the record that the previous call read last. If the record has
+changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
 The objects belong to one thread.
