@@ -56,7 +56,7 @@ NODES, REPLICAS = 3, 3
 ROUND_S, SAMPLE_S = 60.0, 10.0
 WRITERS, READERS = 2, 2
 BATCH_ROWS = 100
-#: Every fifth batch is late: its times lie between the times of an earlier batch.
+#: Every fifth batch is late: its times are between the times of an earlier batch.
 LATE_EVERY = 5
 #: Pause between two calls of a client, because the nodes need the machine's two cores, too.
 PAUSE_S = 0.05
