@@ -96,7 +96,7 @@ def parse(text: bytes) -> None:
 
 
 def processor_rate(run: Callable[[bytes], None], bodies: Sequence[bytes]) -> float:
-    """Return the points parsed per processor second, over all bodies except the first ones."""
+    """Return the points parsed per processor second, over all bodies except the first `WARM_UP_REQUESTS` bodies."""
     for text in bodies[:WARM_UP_REQUESTS]:
         run(text)
     began = time.thread_time()

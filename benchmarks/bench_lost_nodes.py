@@ -129,7 +129,7 @@ def ask(target: str, databases: dict[str, int], seconds: float) -> dict[str, Cal
 
 
 def usual(target: str, databases: dict[str, int], seconds: float) -> dict[str, Calls]:
-    """Return the calls to a warm cluster of which all nodes run."""
+    """Return the calls to a warm cluster in which all nodes run."""
     ask(target, databases, _WARM_UP_SECONDS)
     return ask(target, databases, seconds)
 

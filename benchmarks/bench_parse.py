@@ -3,8 +3,8 @@
     python benchmarks/bench_parse.py [--rounds 200]
 
 The column "cold" is the first parse of the statement in a new process whose parser tables `warm()` has filled; for the
-column "first", these tables were empty. All figures are the CPU time of one thread; the warm ones are the best of the
-rounds.
+column "first", these tables were empty. All figures are the CPU time of one thread; the warm figures are the best of
+the rounds.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def fill(folder: str, shape: Shape) -> None:
 
 
 def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
-    """Return a function for each kind of query, by name; it returns a statement for a random device and time."""
+    """Return a function for each kind of query, by name; each returns a statement for a random device and time."""
     points = shape.points
     end = START + points * STEP_MS
 

@@ -10,8 +10,8 @@ python benchmarks/campaign_automutants.py --report
 The file `build/automutants/<core>.jsonl` records the outcome of each mutant, so a later run continues where this run
 ended; the mutants of a function that has changed are tried again.
 `--again` tries the survivors again; with `--tests`, only the tests in these files are run. A core's mutants are tried
-in random order, so the share found among those tried estimates the share among all. Simulations take longer than tests,
-and begin after all mutants of a core have been tried against the tests.
+in random order, so the share of found mutants among the tried mutants estimates the share among all mutants.
+Simulations take longer than tests, and begin after all mutants of a core have been tried against the tests.
 
 tests/equivalent_mutants.toml lists mutants that no test can or should find, each with the reason; these mutants are not
 tried. The exit code is 1 if fewer than 90 % of a core's mutants were found.
@@ -202,7 +202,7 @@ def equivalents() -> dict[Key, str]:
 
 @dataclass
 class Ledger:
-    """The mutants of a core, and the outcomes of those that were tried."""
+    """The mutants of a core, and the outcomes of the tried mutants."""
 
     core: Core
 
@@ -238,7 +238,7 @@ class Ledger:
         return left
 
     def survivors(self, *, simulated: bool = True) -> list[Mutant]:
-        """Return the mutants that survived; without `simulated`, only those that were not tried in a simulation."""
+        """Return the mutants that survived. Without `simulated`, omit the mutants that were tried in a simulation."""
         found = [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
         return [m for m in found if simulated or self.outcomes[m.key].by != SIMULATED]
 

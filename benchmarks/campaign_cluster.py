@@ -5,7 +5,7 @@ python benchmarks/campaign_cluster.py [--cycles 50 | --minutes M] [--nodes 3] [-
     writers (processes)      batches of new points on lanes, one device for each lane ┐ each call and its result in a
     registers (processes)    points that all clients overwrite, delete and read       ├ ledger: see tests/cluster
     replica readers          the same points, weakly, at each node                    ┘
-    this process             a fault, its end, waiting until every lane of writes continues; sometimes an audit
+    this process             begins a fault, ends it, waits until every lane of writes continues; sometimes audits
 
 An audit halts the clients, reads all points strongly and at each node weakly, and compares them with the ledgers: no
 point may be lost or wrong, there may be no other points except those of writes with an unknown outcome, and all
@@ -210,7 +210,7 @@ class Clients:
             time.sleep(POLL_SECONDS)
 
     def go_on(self) -> None:
-        """Continue after `halt`."""
+        """Let the clients continue after `halt`."""
         self._signals.halt.clear()
 
     def failures(self) -> list[Violation]:
@@ -333,7 +333,7 @@ class Tally:
 
     faults: Counter[str] = field(default_factory=Counter)
     #: For each kind of fault: the seconds from each fault until every lane had an acknowledged batch that was sent
-    #: after it.
+    #: after the fault.
     resumed_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     audits: int = 0
     violations: list[Violation] = field(default_factory=list)

@@ -3,7 +3,7 @@
 python benchmarks/campaign_doors.py [--examples N] [--seed 1]
 
 The interfaces are the doors of `tests/shell/doors`: ways to insert, statements, files of four formats, cursors,
-exports. Each example is written through one door and read through all doors that read; half of the examples use an
+exports. Each example is written through one door and read through all doors that can read; half of the examples use an
 embedded database, the others a server. A violation names the door and shows the smallest failing frame; the exit code
 is then 1.
 """
@@ -51,7 +51,7 @@ def examples_of(places: Places, door: str, count: int, first: int) -> int:
 
 
 def campaign(examples: int, first: int) -> int:
-    """Try all doors that write; return 1 if there was a violation."""
+    """Try all doors that can write; return 1 if there was a violation."""
     violations = 0
     with tempfile.TemporaryDirectory() as folder:
         for way in WAYS:

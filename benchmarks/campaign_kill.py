@@ -45,7 +45,7 @@ def device_of(slot: int) -> str:
 
 
 def operation(number: int) -> tuple[str, int]:
-    """Return (kind, slot). Slot k has a device's times [k * ROWS, (k + 1) * ROWS); "row" writes only the first one."""
+    """Return (kind, slot). Slot k has a device's times [k * ROWS, (k + 1) * ROWS); "row" writes only the first time."""
     if number % 29 == 28:
         return "delete", number - 7
     if number % 7 == 6:

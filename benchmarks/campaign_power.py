@@ -623,7 +623,7 @@ def main() -> int:
     if missing is not None:
         print(f"skipped: {missing}")
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing stays mounted
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing stays mounted
     os.environ["SAROS_DURABILITY"] = arguments.durability
     for name, value in OPTIONS.items():
         os.environ[f"SAROS_{name.upper()}"] = str(value)

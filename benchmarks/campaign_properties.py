@@ -2,9 +2,9 @@
 
 python benchmarks/campaign_properties.py [--minutes 10] [--seed 1]
 
-The test suite draws the same examples in each run. With new examples, a change could be rejected because of an older
-fault. In this campaign, each round has its own seed. After a failure, which pytest shows, the exit code is 1. The seed
-of its round reproduces the failure:
+The test suite draws the same examples in each run. If it drew new examples, a change could be rejected because of an
+older fault. In this campaign, each round has its own seed. After a failure, which pytest shows, the exit code is 1. The
+seed of the failed round reproduces the failure:
 
     .venv/bin/python -m pytest --hypothesis-profile=search --hypothesis-seed=SEED FILE
 """

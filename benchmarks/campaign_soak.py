@@ -5,8 +5,8 @@ python benchmarks/campaign_soak.py [--minutes 120] [--seed 1] [--folder F] [--ou
     writers     batches of new and of late points into the database of the round; each acknowledged one is recorded
     readers     raw and windowed queries, latest points, counts
     vanishing   a process that reads a large result, and is killed in the middle of it
-    this one    in each round: a new database and its series, an audit of the one before, the drop of an older one;
-                in turn: a backup, FULL MERGE, a node that joins, the node that leaves again
+    campaign    in each round: creates a database and its series, audits the previous database, drops an older one;
+                in turn: makes a backup, runs FULL MERGE, lets a node join, lets the node leave again
 
 A round takes a minute, and only the data of the last two rounds exists: a figure that grows over the rounds shows a
 leak. An audit reads all points of a database and compares them with the record: no point may be lost or wrong, and
@@ -56,7 +56,7 @@ NODES, REPLICAS = 3, 3
 ROUND_S, SAMPLE_S = 60.0, 10.0
 WRITERS, READERS = 2, 2
 BATCH_ROWS = 100
-#: Every fifth batch is late: its times lie between the times of an earlier batch.
+#: Every fifth batch is late: its times are between the times of an earlier batch.
 LATE_EVERY = 5
 #: Pause between two calls of a client, because the nodes need the machine's two cores, too.
 PAUSE_S = 0.05

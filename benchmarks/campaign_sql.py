@@ -3,8 +3,8 @@
 python benchmarks/campaign_sql.py [--minutes M] [--cases 20000] [--seed 1]
 
     answers     a random database, stored and queried in several ways; each result must equal the model's
-    texts       sentences of the grammar, mutated ones, statements with one token changed: each gives a result or an
-                error with a code, within seconds
+    texts       sentences of the grammar, mutated sentences, statements with one token changed: each gives a result or
+                an error with a code, within seconds
 
 The campaign ends after `--minutes` or, if `--cases` is given, after this number of compared results. A violation names
 its seed; the exit code is then 1.

@@ -4,7 +4,7 @@ python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
 python benchmarks/campaign_storage.py --whole
 python benchmarks/campaign_storage.py --mutants [--only name]
 
-    crashes      stories (random operations), cut off at each disk operation; some of these disks go on, are cut again
+    crashes      stories (random operations), cut off at each disk operation; some then continue, and are cut off again
     failures     a disk operation fails, once or for a while, with EIO or ENOSPC
     answers      random operations under random settings, compared with dictionaries; all plans give the same result
     backups      backups and restores are cut off, or the disk fails

@@ -3,9 +3,9 @@
 python benchmarks/campaign_upgrade.py [--former v0.1.0] [--kills 2] [--seed 1] [--folder F]
 
     1  install the former release, a tag or commit of this repository, into an environment of its own (build/former/...)
-    2  start three nodes of it, and the clients of `campaign_cluster`, which use the driver of this version
-    3  for each node: SIGTERM, wait until every lane of writes goes on without it; start it with this version, and wait
-       until all are ready and every lane goes on;
+    2  start three nodes of that release, and the clients of `campaign_cluster`, which use the driver of this version
+    3  for each node: SIGTERM, wait until every lane of writes continues without the node; start the node with this
+       version, and wait until all nodes are ready and every lane continues;
        then kill nodes with SIGKILL, whatever their version, and audit
           an audit compares every point, at each node too, with the clients' ledgers: nothing lost or wrong
 

@@ -1,4 +1,4 @@
-"""Compare the answers of a running IoTDB with those of Saros, through IoTDB's Python client; or record them.
+"""Compare the answers of a running IoTDB with those of Saros, through IoTDB's Python client; or record IoTDB's answers.
 
 python benchmarks/compare_iotdb.py [--port 6667] [--record] [TOPIC ...]
 python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1] [--samples N]

@@ -47,7 +47,7 @@ DATABASES, BATCH_ROWS = 20, 100
 #: Sensors per device; the thesis has 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: Rows in a slice of time: few, so that there are slices for every group; and many, to measure the files that move.
+#: Rows in a slice of time: a small number, so that every group has slices; a large number, to measure files that move.
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)

@@ -1,4 +1,4 @@
-"""A page with charts of the measurements of `experiments.py`, compared with those of the thesis. Only writes files."""
+"""A page with charts of the measurements of `experiments.py`, compared with the measurements of the thesis."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     record     one process runs the tests with probes: the statements that each test executes, and its processor time
     test       a process for each mutant runs the tests that execute its statement, fastest first, up to a budget of
                processor time
-    simulate   the same with seeds of a simulation
+    simulate   as `test`, but a process runs seeds of a simulation
 
 A test that fails, or a process that dies, kills the mutant. If a process uses much more processor time than the tests
 need, or no processor time for a long time (a deadlock), it is killed, and its mutant counts as killed by time. Linux
@@ -265,7 +265,7 @@ class _Failed:
 
 
 def _failures(items: Sequence[pytest.Item]) -> Iterator[str]:
-    """Run tests; yield the names of the failed ones."""
+    """Run tests; yield the names of the failed tests."""
     if not items:
         return
     plugins, noted = items[0].config.pluginmanager, _Failed()

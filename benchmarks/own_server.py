@@ -1,4 +1,4 @@
-"""A Saros server in a separate process, for the benchmarks that measure it from outside. One caller."""
+"""A Saros server in a separate process, for the benchmarks that measure a server from outside."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OwnServer:
 
 @contextmanager
 def own_server(*, http: bool = False) -> Iterator[OwnServer]:
-    """Run a server on an empty folder until the context ends; `http`: with an HTTP service."""
+    """Run a server on an empty folder until the context ends. If `http`, the server has an HTTP service."""
     port, http_port = free_ports(2) if http else (*free_ports(1), 0)
     with tempfile.TemporaryDirectory(prefix="saros-bench-") as folder:
         options = ("--data", folder, "--port", str(port), "--http-port", str(http_port), "--foreground")

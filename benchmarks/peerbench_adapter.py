@@ -1,4 +1,4 @@
-"""Saros as a peer of the common workload in `../shared/peerbench`, by which the goals for Saros are measured.
+"""An adapter with which the common workload in `../shared/peerbench` measures Saros. The goals for Saros refer to it.
 
     SAROS_DURABILITY=fsync python benchmarks/peerbench_adapter.py --peer saros --profile small --phases bulk,query
 

@@ -3,8 +3,9 @@
     python benchmarks/peers_table.py [--others CORES] RESULTS.jsonl ...
 
 A goal is a ratio of Saros' figure to the best peer's: a minimum for rates, a maximum for times and bytes. A cell has
-the best and the median of the rounds, and the CPU seconds of client and server. `--others`: ignore rounds during which
-other processes used more than this many processors. Saros is measured with the durability that the goal names.
+the best and the median of the rounds, and the CPU seconds of client and server. With `--others`, rounds are ignored in
+which other processes used more than this number of processors. Saros is measured with the durability that the goal
+names.
 """
 
 from __future__ import annotations

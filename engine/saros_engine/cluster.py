@@ -14,7 +14,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
     #: Nodes and regions, for SHOW.
     info: ClusterInfo
-    #: Statements about nodes.
+    #: Changes the membership of the cluster and of its groups.
     admin: ClusterAdmin
     #: Access to the lists of extensions installed on the other nodes.
     installations: Installations

@@ -5,8 +5,8 @@
                                                SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
-`authorization` checks every statement before it takes effect. If the session has an audit trail, the outcome of each
-statement is reported to it.
+`authorization` checks every statement before it takes effect. If the session has an audit trail, audited statements and
+denied statements are reported to the trail with their outcomes.
 
 Thread-safe; `execute` runs the statement on the caller's thread, up to the first block of rows.
 """
@@ -365,7 +365,7 @@ class QueryEngine:
     # ------------------------------------------------------------------ statements
 
     def _is_refused(self, statement: ast.Statement) -> bool:
-        """Return whether a system that is read-only refuses the statement."""
+        """Return whether a read-only system refuses the statement."""
         return changes(statement) or (self.mode.is_fixed and not leaves_database_alone(statement))
 
     def _run(self, question: _Question, session: SessionContext) -> Result:
@@ -637,7 +637,7 @@ def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[Non
 
 
 def _points_of(outcome: int | Exception) -> int:
-    """Return how many points a batch has written if this is its outcome."""
+    """Return the number of points that a batch with this outcome has written."""
     if isinstance(outcome, int):
         return outcome
     return outcome.points if isinstance(outcome, PartlyWritten) else 0

@@ -5,11 +5,11 @@ After the round, the receiver shows exactly this data of the sender's devices.
     number 7     time unit, ticks of a slice
     schema       SHA-256 and size of the sender's whole schema, as `SchemaTree.dump` writes it
     partitions   (database, slice): files by SHA-256, with their ranks at the sender; tombstones
-    difference   of two rounds, the sender sends only the contents that the receiver lacks
+    difference   between rounds: the sender sends only the contents that the receiver lacks
 
 A file is identified by its content: the output of the sender's compaction is a new file, and a file that is sent twice
-is the same file. So the round after a compaction replaces the compacted files atomically, and a repeated round changes
-nothing. Ranks order the files and tombstones of one sender only. See docs/decisions/sync.md.
+is the same file. Therefore, the round after a compaction replaces the compacted files atomically, and a repeated round
+changes nothing. Ranks order the files and tombstones of one sender only. See docs/decisions/sync.md.
 
 `decode_round` accepts only bounded and well-formed rounds, since any client may send one. Values. Pure: any thread.
 """

@@ -1,7 +1,7 @@
 """The interface between a sender and a receiver: three requests, each of which may be repeated.
 
-    begin    this is round 7, its document has this SHA-256   -> the contents that are missing, and how much is there
-    chunk    bytes of one content, from an offset on          -> how many bytes are there from the content's start
+    begin    the number of a round, its document's SHA-256    -> the missing contents, and how many bytes of each exist
+    chunk    bytes of one content, from an offset on          -> the number of bytes stored from the content's start
     commit   the round is complete                            -> the round is visible; the devices that are refused
 
 Several chunks may be in flight. Each chunk has its own answer, and chunks need not arrive in order.
@@ -24,7 +24,8 @@ CHUNK_BYTES_MAX = 4 << 20
 #: The most bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
 #: that a receiver buffers because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
-#: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.
+#: Waits for the answer to a chunk: the number of bytes of the content that the receiver has. Raises the errors of
+#: `Transport`.
 Answer = Callable[[], int]
 
 

@@ -26,7 +26,7 @@ def series(name: str, type_: DataType, alias: str | None = None) -> SeriesSchema
 
 
 def plant() -> SchemaTree:
-    """Return a schema: d1 and d2 are not aligned (d2 has s3, not s2), d3 is; also texts and names that need quotes."""
+    """Return a schema: d1 and d2 are not aligned, d3 is aligned; d2 lacks s2; tx is TEXT; some names need quotes."""
     tree = SchemaTree()
     double, int64, text = DataType.DOUBLE, DataType.INT64, DataType.TEXT
     for change in (

@@ -2,8 +2,8 @@
 
     # a comment
     statement ok                    the statement below succeeds
-    statement error 701 some words  it fails with this code, and its message holds the words
-    query                           it answers the header and rows below the line ----, cells separated by " | "
+    statement error 701 some words  it fails with this code, and the error message contains the words
+    query                           it returns the header and rows below the line ----, with cells separated by " | "
 
 A record ends at an empty line; comments before the record belong to it. Each file starts with an empty database.
 `PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.

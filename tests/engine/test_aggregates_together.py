@@ -76,7 +76,7 @@ def bits(rows: list[list[object]]) -> list[list[object]]:
 
 
 def alone(engine: Engine, what: str, group: str = "") -> list[list[object]]:
-    """Return the aggregates. A separate statement, with a single scan, computes those of each series."""
+    """Return the aggregates of each series, computed by a separate statement with a single scan."""
     found: list[list[object]] = []
     for device in DEVICES:
         parts = [bits(engine.ask(f"select {what.format(name)} from {device} {group}")[1]) for name in SERIES]

@@ -14,10 +14,7 @@ A, B, C, D = (HolderId(number) for number in range(4))
 
 
 def ledger_of(**held: int) -> MemoryLedger:
-    """Return a ledger of 800 bytes whose threshold is at 700 bytes; `a`, `b`, ...
-
-    are the bytes that each holder has.
-    """
+    """Return a ledger of 800 bytes with its border at 700 bytes; the arguments are the bytes that each holder has."""
     ledger = MemoryLedger(800, WAIT_NS)
     for name, count in held.items():
         assert GIVEN is ledger.ask(HolderId("abcd".index(name)), count, 0)

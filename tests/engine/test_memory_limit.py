@@ -46,7 +46,7 @@ def spilling(engine: Engine, tmp_path: Path) -> Iterator[Engine]:
 
 
 def open_files(folder: Path) -> list[str]:
-    """Return the files of a folder that this process has open, including deleted ones."""
+    """Return the files of a folder that this process has open, including deleted files."""
     links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
     return [os.readlink(link) for link in links if os.path.lexists(link) and str(folder) in os.readlink(link)]
 

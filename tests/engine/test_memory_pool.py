@@ -196,7 +196,7 @@ def test_what_a_collected_account_held_comes_back() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
-    """Each of eight concurrent queries may want half of the pool; those told to end do so, all others succeed."""
+    """Each of eight concurrent queries may want half of the pool; queries told to end do so, all others succeed."""
     pool = MemoryPool(32 * MIB, SystemClock(), wait_ns=20_000_000)
     outcomes: list[str] = []
 

@@ -1,6 +1,6 @@
 """The engine compared with a model of the dialect's core in plain Python: see `model/checking.py`.
 
-The seeds that once found a mistake are run first; `make campaign-sql` runs new ones.
+The seeds that once found a mistake are run first; `make campaign-sql` runs new seeds.
 """
 
 from __future__ import annotations

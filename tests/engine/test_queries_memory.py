@@ -243,7 +243,7 @@ def test_random_queries_kills_and_failures_leave_nothing(engine: Engine, seed: i
                         execution.cancel("somebody wanted it")
                         read(execution)
                     case 2:
-                        execution.next_block()  # and never comes again
+                        execution.next_block()  # the client reads no further blocks
                         threading.Timer(0.05, execution.cancel, ["nobody reads it"]).start()
                     case _:
                         read(execution)

@@ -22,7 +22,7 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.scan.reading import ReadCounters, ScanRequest, TimeRange, Unaligned
 
 INT, DOUBLE = DataType.INT64, DataType.DOUBLE
-#: By time: a and b.
+#: For each time, the values of a and b.
 Points = dict[int, tuple[int | None, float | None]]
 
 

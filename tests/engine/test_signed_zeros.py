@@ -19,7 +19,7 @@ LAYOUTS = {"memory": ("", False), "flushed": ("end", False), "in pieces": ("each
 #: The values of x by time; x is a DOUBLE below root.z, and a FLOAT below root.y.
 POINTS = {1: -0.4, 2: 0.4, 3: -0.0, 4: 0.0, 5: 1.0, 6: -1.0}
 BELOW, AT, ABOVE = [1, 3, 6], [2, 4], [5]
-#: Enough for a second driver.
+#: The number of series, which is large enough for a second driver.
 SERIES = 16
 
 

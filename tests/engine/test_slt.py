@@ -1,6 +1,6 @@
 """The statements of the SQL dialect, feature by feature, in files whose format `slt.py` describes.
 
-`testdata/slt/*.slt` are written by hand. `corpus/` generates the others, with answers computed by plain Python.
+`testdata/slt/*.slt` are written by hand. `corpus/` generates the other files, with answers computed by plain Python.
 """
 
 from __future__ import annotations

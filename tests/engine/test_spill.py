@@ -1,4 +1,4 @@
-"""Spilled rows: a file returns the rows that were written, and an external sort returns the same as one in memory."""
+"""Spilled rows: a file returns the written rows, and an external sort returns the same rows as a sort in memory."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ At most one of its nodes is down at a time.
 power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
 asks       a request between nodes is lost
 notes      a round is committed, but the committing node never learns that it was
-changes    a sender gets other replicas, after they have all its data or at once
+changes    a sender gets other replicas, either at once or after these replicas have all its data
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A cluster receives rounds, and a node loses power during one of its disk operations, or one of them fails.
 
-crash      the node continues with a possible state of its disk, the others with their state at that moment; all nodes
-           show the data of the previous round or of this one; after the sender's retry, they show the data of this
-           round, and nothing is left over
+crash      the node continues with a possible state of its disk, the other nodes with their state at that moment; all
+           nodes show the data of the previous round or of this round; after the sender's retry, they show the data of
+           this round, and nothing is left over
 failure    the operation and some after it fail with EIO or ENOSPC; then the disk works, and the sender retries
 """
 
@@ -109,7 +109,7 @@ def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, st
             go_on_after_failure(edge, disk)
             for state in places.states():
                 check(f"{errno.errorcode[number]}: {disk.failed}", state, (devices_of(edge.store),))
-        disk.fails_at = None  # checked only now, since the other nodes can continue without this one
+        disk.fails_at = None  # checked only now, since the other nodes can continue without this node
         places.settle()
         places.check_durable(edge.id)
         places.check_nothing_left(f"{errno.errorcode[number]}: {disk.failed}")

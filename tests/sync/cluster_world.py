@@ -122,7 +122,7 @@ class Place:
     # ------------------------------------------------------------------ steps, reading
 
     def step(self) -> None:
-        with suppress(StorageError, OSError):  # the next one
+        with suppress(StorageError, OSError):  # the next step retries
             self.replica_store.step()
             self.receiver.remove_finished()
 
@@ -159,7 +159,7 @@ class Places:
         chores: Executor | None = None,
         ahead_bytes: int = 1,
     ) -> None:
-        """Make a new cluster, or continue one that had these `disks`, `notes` and `schema`."""
+        """Make a new cluster, or continue a cluster that had these `disks`, `notes` and `schema`."""
         self.ahead_bytes = ahead_bytes
         self.clock = CountingClock(NOW_MS * 1_000_000)
         self.chores = chores or InlineExecutor()

@@ -4,8 +4,8 @@
     restart     the centre shows its state before or after the round; only the latter if the round was acknowledged
     next round  the centre has the same data as the edge, and nothing is left over
 
-With `depth` 2, the side that crashed also crashes during the recovery. Only a random fraction of the disk's possible
-states is tried, which is `share`.
+With `depth` 2, the side that crashed also crashes during the recovery. Only a random fraction, `share`, of the disk's
+possible states is tried.
 
 Instead of a crash, one operation or several in a row may fail with EIO or ENOSPC. The error is raised at the sender or
 reported to it; then the disk works again, and the sender continues. A centre whose log has failed is restarted, as its

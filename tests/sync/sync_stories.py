@@ -5,8 +5,8 @@ round began. A device that two edges have belongs to the first one, until it is 
 many stories.
 
     server     restarts
-    cluster    all nodes show the same; nodes lose power, also during a round; requests between them and replies of the
-               meta group are lost; files disappear from their disks; senders get other replicas
+    cluster    all nodes show the same data; nodes lose power, also during a round; requests between nodes and replies
+               of the meta group are lost; files disappear from the nodes' disks; senders get other replicas
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_a_round_that_is_never_committed_is_let_go_of_where_it_was_fetched() -> 
 
 
 def names(places: Places, node: NodeId, sender: str, ending: str) -> dict[str, int]:
-    """Return the lengths of those files of a sender that have an ending at a node, by name without the ending."""
+    """Return the lengths of a sender's files at a node whose names have an ending, by name without the ending."""
     disk = places.running[node].disk
     data = Contents(FOLDER, disk).folder(sender).data
     return {name.removesuffix(ending): disk.size(f"{data}/{name}") for name in disk.list(data) if name.endswith(ending)}

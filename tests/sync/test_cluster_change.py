@@ -252,7 +252,7 @@ def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(pl
 def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -> None:
     cut_short(places)
     disk = places.running[A].disk
-    places.stop(A)  # it alone has the round
+    places.stop(A)  # only this node has the round
     for _ in range(3):
         places.wait(6.0)
         places.finish()

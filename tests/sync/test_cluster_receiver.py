@@ -199,7 +199,7 @@ def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> 
 
     line.begin = begin  # type: ignore[method-assign]
     edge.sync()
-    synced(cluster, 1).stop()  # nobody tidies up
+    synced(cluster, 1).stop()  # so that the arrived contents are not removed
     edge.tell(delete_points(["root.a.d1.*"], 0, 5), write_rows("root.a.d1", [7], 1))
     edge.sync()
     with pytest.raises(BeginAgain):

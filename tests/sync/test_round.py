@@ -68,7 +68,7 @@ BEYOND = [
     (("schema",), ["a" * 63, 0]),
     (("schema",), ["a" * 64, -1]),
     (("schema",), ["a" * 64, SCHEMA_BYTES_MAX]),
-    (("schema", 0), "b" * 64),  # a file has this one
+    (("schema", 0), "b" * 64),  # a file has this SHA-256
     (PARTITION, {}),
     (PARTITION, ["root.a", 0, []]),
     ((*PARTITION, 0), "a.root"),

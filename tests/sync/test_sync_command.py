@@ -155,7 +155,7 @@ def test_each_failed_try_is_told_before_the_pause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("saros_sync.sender.sending.retry_delay_s", lambda failures: failures / 1_000)
-    with socket() as taken:  # and nobody listens
+    with socket() as taken:  # bound, but not listening
         taken.bind((HOST, 0))
         target = f"{HOST}:{taken.getsockname()[1]}"
         fill(tmp_path / "edge", "edge")

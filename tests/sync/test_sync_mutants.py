@@ -7,7 +7,7 @@ import logging
 import pytest
 from sync.sync_mutants import MUTANTS
 
-#: Found within a second.
+#: Mistakes that are found within a second.
 QUICK = (
     "ends_a_round_without_noting_what_the_receiver_has",
     "leaves_after_a_start_what_a_commit_had_left",

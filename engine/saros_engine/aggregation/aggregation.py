@@ -7,7 +7,7 @@ Complete windows are removed from the table, so the table stays about as large a
 are. `take` returns values in the stages SINGLE and FINAL, and states in the stages PARTIAL and MERGE.
 
     GlobalAggregation     one row of results in all
-    TimeAggregation       windows over time, including empty ones; sliding windows use panes (`windows.py`)
+    TimeAggregation       windows over time, including empty windows; sliding windows use panes (`windows.py`)
     LabelAggregation      one row per label; each input row holds states, and its time is the label of its window
 
 Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Each aggregation is used by only

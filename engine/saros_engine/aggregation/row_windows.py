@@ -5,8 +5,8 @@ marks each selected row that begins a window. No window contains the other rows:
 ignoreNull, those whose control is null. The *control* is the expression that is written in the window clause.
 
     session     a window begins where the time since the previous row exceeds the gap
-    variation   a window begins where the control differs by more than delta from its first value in the current window;
-                if delta is 0, where the control changes
+    variation   a window begins where the control differs by more than delta from the first value of the current window;
+                if delta is 0, a window begins where the control changes
     condition   a window is a run of rows for which the predicate is true; it is kept if its length satisfies KEEP
     count       a window begins after every `size` rows; a last window with fewer rows is dropped
 
@@ -146,7 +146,7 @@ class _Variation:
         return Split(rows, begins)
 
     def _changes(self, sequence: Column) -> BoolArray:
-        """Return a flag for each row except the first: true if its value differs from the previous row's."""
+        """Return a flag for each row except the first: true if the value differs from the previous row's value."""
         keys = text_ranks(sequence.text) if sequence.type.is_text else sequence.numbers
         changed = keys[1:] != keys[:-1]
         if sequence.valid is not None:
@@ -155,7 +155,7 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        """Return a flag per row: true if its value differs by more than delta from the first value of the window.
+        """Return a flag per row: true if the row's value differs by more than delta from the window's first value.
 
         Integers are compared exactly; DATE values are compared as days.
         """

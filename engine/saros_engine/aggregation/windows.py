@@ -16,8 +16,8 @@ states of a window are merged from the states of its panes.
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-A sequence of fixed windows caches only the borders near the most recently read ones, however many windows there are. A
-sequence of calendar windows keeps all borders in arrays. Pure: any thread.
+A sequence of fixed windows caches only the borders near the most recently read borders, however many windows there are.
+A sequence of calendar windows keeps all borders in arrays. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     SchemaTree --READ_DATA of ann----> ReadableSchema --> planner
     SchemaTree --READ_SCHEMA of ann--> ReadableSchema --> SHOW and COUNT
 
-Wildcards expand only to readable series, and an unreadable series looks like one that does not exist. A database, an
-inner node or a device is visible if the user has the privilege on something below it.
+Wildcards expand only to readable series, and an unreadable series looks as if it did not exist. A database, an inner
+node or a device is visible if the user has the privilege on a path below it.
 
 The functions are pure, except that every call reads the current tree. Calls may come from any thread that may use the
 tree.

@@ -127,7 +127,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
 
 class PlannedMove(msgspec.Struct, frozen=True):
-    """Slots that would move from one group to another. `amount` is how much of the balanced quantity they have."""
+    """Slots that would move from one group to another. `amount` is the sum of the measure over these slots."""
 
     source: int
     target: int

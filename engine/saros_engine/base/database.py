@@ -147,7 +147,7 @@ class Database(Protocol):
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Callable[[], bool] = ...
     ) -> None:
-        """Compact files into as few as possible; wait until that is done or `stopped` returns True.
+        """Compact files into as few as possible; return when the compaction is done or `stopped` returns True.
 
         If `full`, also rewrite files with deleted points.
         """

@@ -15,7 +15,7 @@ class SessionContext(msgspec.Struct):
     zone: str = "UTC"
     #: The consistency of the session's reads in a cluster: strong, mid or weak.
     consistency: str = "strong"
-    #: True if reads omit the data of groups that have no leader, and report this.
+    #: True if reads omit the data of groups that have no leader, and report the omission.
     partial: bool = False
     access: Access = UNRESTRICTED
     trail: Trail | None = None

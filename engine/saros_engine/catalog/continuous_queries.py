@@ -7,8 +7,8 @@
     ("continuous query done", name)    the last moment for which the query ran, and the error of that run
 
 After its creation, a query runs for each moment `boundary + k * every`, where k is a whole number. If moments pass
-while no node runs queries, the query runs later for all these moments. With TIMEOUT POLICY DISCARD, it runs only for
-the latest of them.
+while no node runs queries, the query runs later for all these moments, or with TIMEOUT POLICY DISCARD only for the
+latest of these moments.
 
 Pure: any thread.
 """

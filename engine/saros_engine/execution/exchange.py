@@ -129,8 +129,8 @@ class ExchangeBuffer:
     def wait_take(self) -> Block | None:
         """Wait for the next block and return it; None at the end. Must not be called on a driver's thread.
 
-        Small blocks that are already buffered are joined, because sending each of them to the client would cost more
-        than the rest of the work.
+        Small blocks that are already buffered are joined, because sending each of them to the client separately would
+        cost more than all other work on them.
         """
         if self._at_client:
             self._count_as_read()
@@ -159,7 +159,7 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """Remove the next block, and more while all have at most `rows` rows; return the blocks and their bytes.
+        """Remove the next block, and further blocks up to `rows` rows in total; return the blocks and their bytes.
 
         The list is empty if no block is buffered. If `to_client`, the bytes stay charged as queued until the client
         asks for the next block or leaves.

@@ -1,4 +1,4 @@
-"""A running query: it holds drivers, buffers, memory and a view, from `start` until all of them are released.
+"""A running query: it holds drivers, buffers, memory and a view, from its creation until all of them are released.
 
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
@@ -8,7 +8,7 @@ account to the bytes in the root's buffer, and removes the query from the regist
 still read the rest of that buffer. If memory is so short that the buffer must be reclaimed before the client has read
 it, the client gets an error that says so.
 
-Thread-safe: used by the client's thread and the scheduler's.
+Thread-safe: the client's thread and the scheduler's threads use an execution at the same time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
 
 
 class QueryExecution:
-    """The execution of one query. Call `start`, then read it to the end or call `close`."""
+    """The execution of one query. Call `start`, then read all rows or call `close`."""
 
     def __init__(
         self,

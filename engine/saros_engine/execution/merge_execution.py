@@ -1,4 +1,4 @@
-"""Execute MERGE. Like a query, it may run long: SHOW QUERIES lists it, and KILL QUERY or its timeout ends it."""
+"""Execute MERGE. Like a query, a merge may run long: SHOW QUERIES lists it, and KILL QUERY or its timeout ends it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MergeExecution:
         self._cause: Exception | None = None
 
     def run(self, databases: Sequence[str] | None, *, full: bool) -> None:
-        """Merge the databases, and wait until that is done. Raises QueryKilled, QueryTimedOut, StorageError."""
+        """Merge the databases, and return when the merge is done. Raises QueryKilled, QueryTimedOut, StorageError."""
         self._store.merge(databases, full=full, stopped=self._stopped)
         if self._cause is not None:
             raise self._cause

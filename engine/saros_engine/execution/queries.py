@@ -46,8 +46,8 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: A statement stops waiting for the schema this long before its timeout. If a tenth of the timeout is shorter than
-#: this, the statement stops a tenth of the timeout before the timeout.
+#: A statement stops waiting for the schema this number of milliseconds before its timeout. If the timeout is short, the
+#: wait stops after nine tenths of the timeout.
 _ERROR_MS_MAX = 250
 
 
@@ -107,7 +107,7 @@ class Queries:
         return point
 
     def _deadline_of(self, limits: ReadLimits) -> int | None:
-        """Return the deadline of a statement's waits, or None if it has none.
+        """Return the deadline of a statement's waits, or None if the waits have no deadline.
 
         The deadline is earlier than the statement's timeout, because a timeout error would not name the cause of the
         wait.

@@ -117,7 +117,7 @@ class FixedRows:
         block, self._block = self._block, None
         return block
 
-    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (they are here)
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the rows are in memory)
         """See `Rows.wait`."""
         return True
 

@@ -71,7 +71,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
-    for _ in range(_FOLLOWING_BYTES_MAX):  # go back to the character's first byte, which has the same offset in both
+    for _ in range(_FOLLOWING_BYTES_MAX):  # go back to the character's first byte, at the same offset in both texts
         back = (left.data[at] & 0xC0) == 0x80
         at, places = at - back, places - back
     distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
@@ -79,7 +79,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
 
 def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
-    """Return the rows in which neither text is a prefix of the other, and the offset of each first differing byte."""
+    """Return the rows in which neither text is a prefix of the other, and the offset of the first differing byte."""
     shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
     ends = np.cumsum(shared)
     rows = np.repeat(np.arange(len(shared)), shared)

@@ -8,9 +8,9 @@ nodes, and on stored statistics:
     final     states                           -> values
 
 A state is a row of columns (`state_types`), and states are sent as blocks. The state of no rows is null (0 for counts),
-and merging this state into another one changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme
-skip NaN unless all values are NaN. If min, max or extreme is zero, it is always 0.0, since statistics may contain 0.0
-or -0.0. Without rows, `count` is 0 and all other results are null.
+and merging this state into another one changes nothing. Sums are DOUBLE; values are added in row order. Min, max and
+extreme skip NaN unless all values are NaN. If min, max or extreme is zero, it is always 0.0, since statistics may
+contain 0.0 or -0.0. Without rows, `count` is 0 and all other results are null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time

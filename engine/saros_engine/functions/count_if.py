@@ -1,9 +1,9 @@
 """COUNT_IF(condition, threshold): the number of sufficiently long runs of rows that satisfy a condition.
 
-The threshold is compared with the length of a run, as in `keep >= threshold`. The state of some rows has the lengths of
-the runs at their beginning and at their end, because other rows may extend these, and the number of counted runs in
-between. If nothing breaks the run at the beginning (`broken` is false), all rows form this run, and there is no run at
-the end. A null breaks a run unless nulls are ignored.
+The threshold is compared with the length of a run, as in `keep >= threshold`. The state of a sequence of rows has the
+lengths of the run at its beginning and of the run at its end, because other rows may extend these two runs, and the
+number of counted runs in between. If nothing breaks the run at the beginning (`broken` is false), all rows form this
+run, and there is no run at the end. A null breaks a run unless nulls are ignored.
 
 Pure: any thread.
 """

@@ -43,7 +43,7 @@ class Function(msgspec.Struct, frozen=True):
     #: A function from argument types and attributes to the result type. If they are not accepted, it raises
     #: UserMistake.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
-    #: A function that makes the evaluator that one operator uses for a call.
+    #: A function that makes an evaluator for a call. Each operator makes its own evaluator.
     make: Callable[[FunctionCall], Evaluator]
     #: True if a result may overflow its integer type. Such an overflow is an error (750).
     overflows: bool = False
@@ -144,7 +144,7 @@ def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUn
 
 
 def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:
-    """Return an attribute that must be one of `words`, in upper or lower case; the first word is the default."""
+    """Return an attribute that must be one of `allowed`, in upper or lower case; the first of them is the default."""
     text = attributes.get(key, allowed[0]).lower()
     if text not in allowed:
         raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)}, not {text!r}", code=701)

@@ -35,7 +35,8 @@ _QUIET = np.errstate(all="ignore")
 #: The number of rows that are copied at once. If slices overlap, all slices together may have far more rows than the
 #: column.
 _ROWS_AT_ONCE = 1 << 20
-#: If the spread of a series relative to its mean is at most this, it is taken as constant except for rounding errors.
+#: If the spread of a series relative to its mean is at most this number, the series counts as constant, because the
+#: spread may consist of rounding errors.
 _ROUNDING = 2.0**-50
 
 

@@ -2,9 +2,9 @@
 
     [{"distance":0.04,"startTime":2,"endTime":9}, ...]        one part for each match, in ascending order of time
 
-DTW_MATCH computes the dynamic time warping distance between the pattern and each run of points of the same length. As
-in IoTDB, the first value of the run counts as equal to the first value of the pattern, unless the pattern has only one
-value.
+DTW_MATCH computes the dynamic time warping distance between the pattern and each run of points that is as long as the
+pattern. As in IoTDB, the first value of the run counts as equal to the first value of the pattern, unless the pattern
+has only one value.
 
 PATTERN_MATCH compares shapes at any scale. The series and the pattern are cut into sections where they turn
 (`_sections`). A match is a run with the pattern's number of sections. At least half of the sections of a match have the
@@ -233,9 +233,9 @@ def _warping_distances(values: Float64Array, pattern: Float64Array) -> npt.NDArr
 
 
 def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
-    """For each run (a column of `runs`), return the least cost of a path from its first values to its last values.
+    """Return, for each run (a column of `runs`), the least cost of a path that warps the run to the pattern.
 
-    Every path begins with a diagonal step.
+    A path leads from the first values to the last values, and begins with a diagonal step.
     """
     last = np.full(runs.shape, np.inf)
     last[0] = 0.0
@@ -341,7 +341,7 @@ def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Fl
 def _scales(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Float64Array]:
     """Return how much longer and higher each run is than the pattern.
 
-    The first and the last section of both are ignored.
+    If there are more than two sections, the first and the last section of both are ignored.
     """
     low, high = (1, len(wanted) - 2) if len(wanted) > 2 else (0, len(wanted) - 1)
 
@@ -372,7 +372,7 @@ def _last_at_least(x: Float64Array, ends: Int64Array, width: Float64Array) -> In
 
 
 def _first_at_least(x: Float64Array, starts: Int64Array, width: Float64Array) -> Int64Array:
-    """Return, for each start, the first point that is at least `width` after it; `len(x)` if no point is."""
+    """Return, for each start, the first point that is at least `width` after it; `len(x)` if there is no such point."""
     guess = np.searchsorted(x, x[starts] + width)
     nearby = np.clip(guess[:, None] + np.arange(-1, 2), starts[:, None], len(x) - 1)
     far = x[nearby] - x[starts][:, None] >= width[:, None]

@@ -15,8 +15,7 @@
                 or `wait_ns` later.
 
 Therefore, no holder waits forever, and no holder is ended in favour of a larger holder. The ledger has an account of a
-holder only while the holder holds bytes. Pure, and not thread-safe: The lock, the futures and the clock are in
-`pool.py`.
+holder only while the holder holds bytes. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ class MemoryPool:
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
         """Draw `count` bytes; return a future to wait for before drawing more, or None. Raises MemoryPoolExhausted.
 
-        `waits` is False if the caller does not wait while it owes bytes. A query that owes bytes for too long is ended.
+        `waits` is False if the caller does not wait while it owes bytes. If bytes are owed for too long, the largest
+        holder is ended.
         """
         blocked = refusal = None
         with self._changed:

@@ -97,8 +97,8 @@ class LinearFillOperator(PullOperator):
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: The blocks with rows that were not returned yet. Of the first of these blocks, the number of rows that were
-        #: returned, and the number of the block among all blocks.
+        #: The blocks with rows that were not returned yet. `_at` is the number of returned rows of the first of these
+        #: blocks; `_first` is the number of that block among all blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
         #: How many rows were received, how many were returned, and how many can be returned without later values.

@@ -16,7 +16,7 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import BoolArray, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
 
-#: The number of series that one call of `next` looks up. A single request may have more series.
+#: The number of series that one call of `next` looks up. A single request may have more series than this.
 _SERIES_PER_BLOCK = 4_096
 
 _Point = tuple[int, Scalar]

@@ -9,7 +9,7 @@
     the clock between two calls. None does not mean the end; only `finished` does.
   - `next` is not called after `finished` is true; `close` may be called at any time and also closes the children.
   - blocks are never empty and never changed after they are returned.
-  - an operator is used by one thread at a time (its driver's).
+  - an operator is used by one thread at a time (the thread of its driver).
 
 `OperatorStatistics` contains the numbers that EXPLAIN ANALYZE shows. Each operator measures its time (`base.py`), which
 includes the time of its children.

@@ -25,8 +25,8 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array, NumericArray
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: The number of pieces of the first run. With this number of runs, one piece of each run together takes as much memory
-#: as the first run did, and with the merged rows twice as much.
+#: The number of pieces of the first run. With this number of runs, the pieces in memory (one of each run) together take
+#: as much memory as the first run did. The merged rows take the same amount again.
 _PIECES = 64
 #: The number of rows that are sorted by one key between two checks for cancellation. Sorting this number of rows takes
 #: about a tenth of a second.

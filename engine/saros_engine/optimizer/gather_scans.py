@@ -20,7 +20,8 @@ from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
-#: The minimum number of scans to gather: for fewer scans, EXPLAIN's details about each are worth their cost.
+#: The minimum number of scans to gather. With fewer scans, the details that EXPLAIN shows about each scan are worth the
+#: cost of separate nodes.
 SCANS_MIN = 8
 
 

@@ -73,7 +73,7 @@ def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
 
 
 def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
-    """Yield the conjuncts before the first one that can fail."""
+    """Yield the conjuncts before the first conjunct that can fail."""
     waiting = [predicate]
     while waiting:
         part = waiting.pop()

@@ -15,7 +15,7 @@ ascending order of time unless `descending` is true. Nodes cannot be changed; ru
     DeviceMerge         children one after the other (or merged by time), each with its device's name as first column
     LastScan            the latest point of each series
     Rows                rows known at planning time (SHOW, COUNT, EXPLAIN)
-    ExchangeSource      the rows that another fragment sends, device by device if it has several instances
+    ExchangeSource      the rows that another fragment sends, device by device if that fragment has several instances
 
 Pure data: any thread.
 """
@@ -263,7 +263,7 @@ class FillKind(Enum):
 class FillNode(msgspec.Struct, frozen=True):
     """Replaces nulls: VALUE uses `values[i]` (None: leave column i).
 
-    PREVIOUS uses values that are at most `bound` ticks older.
+    PREVIOUS uses values whose times differ by at most `bound` ticks from the time of the row.
     """
 
     child: Node

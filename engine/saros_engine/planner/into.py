@@ -7,7 +7,8 @@
 If the statement refers to a series by its alias, placeholders use the alias as the series' measurement. With ALIGN BY
 DEVICE, INTO has one item for each device, in order, or one item with placeholders for all devices. Each item lists the
 measurements for the columns, in order. A single measurement with a placeholder applies to all columns. A column can
-fill placeholders only if it is a series and not computed. Placeholders for nodes of a device only need ALIGN BY DEVICE.
+fill placeholders only if it is a series and not computed. However, with ALIGN BY DEVICE, the source device fills the
+placeholders in the path of the target device, even if the column is computed.
 
 Pure: any thread.
 """

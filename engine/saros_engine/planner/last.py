@@ -101,6 +101,6 @@ def _check(select: Select) -> None:
 
 
 def _series_of(path: PathExpression, scope: Scope, context: PlanContext) -> Leaf | None:
-    """Return the series of a path, or for a view the series that it renames. Return None for a computed view."""
+    """Return the series of a path; for a view, the series that the view renames, or None if the view is computed."""
     base = BaseSeries(context.schema, scope.series).of(path)
     return scope.series[base] if isinstance(base, PathExpression) else None

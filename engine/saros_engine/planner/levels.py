@@ -7,7 +7,7 @@
 With levels, `count(*)` counts the points of all measurements of a group together, in one column `count(root.a.*.*)`.
 
 A call over a generalised path is a merged call. A merged call represents the calls over the series of its group
-(`members`), whose partial states are merged. Belongs to one statement.
+(`members`), whose partial states are merged. A scope belongs to one statement.
 """
 
 from __future__ import annotations

@@ -361,7 +361,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
-    """Return whether an argument is null because the device lacks its series. Counts are False: their result is 0."""
+    """Return whether an argument is null because the device lacks its series; False for counts, which return 0."""
     series = body.series
     if _counts(call) or all(argument in series for argument in call.arguments):
         return False

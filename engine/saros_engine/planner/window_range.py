@@ -1,4 +1,4 @@
-"""The time range of a GROUP BY that states none, such as GROUP BY (1h). WHERE gives the range, or otherwise the data.
+"""The time range of a GROUP BY without a range, such as GROUP BY (1h), computed from WHERE or from the data.
 
     where time >= a and time < b     [a, b)
     where time >= a, or no WHERE     from the first to the last matching point, which `bounds_query` reads

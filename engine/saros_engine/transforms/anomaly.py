@@ -2,7 +2,7 @@
 
     OUTLIER             points with few neighbours in value, window by window
     TWOSIDEDFILTER      the points, except those that differ from both the preceding and the following points
-    LOF                 the sparsity of the neighbourhood of a row, or of a few consecutive points
+    LOF                 the nearness of a row, or of a run of consecutive points, to all others: small for outliers
     MISSDETECT          true for points in a part so straight that it was probably filled by interpolation
 
 Non-finite values are skipped.

@@ -3,7 +3,7 @@
     linear previous mean     from the points around the value, the point before it, and all points
     ma                       the mean of the five points around
     ar                       from the previous value, with the model x' = theta x + mean residual (AR(1))
-    screen                   the median demanded by the points within the next five steps, within the speed bounds
+    screen                   the median of the bounds implied by points within five steps, limited by the speed bounds
     likelihood               the smallest changes of speed (least squares): a cubic for evenly spaced points
 
 Non-finite values are treated as NaN. Values for which a model has no result stay NaN, for example before the first

@@ -4,8 +4,8 @@ The first half of the arguments is the data, the second half the master data. Ro
 value is not null, and a missing value is replaced by the previous value. Rows of the master data are used if no value
 is null. Distances are Euclidean, with each column divided by its standard deviation in the data.
 
-    candidates of a row     the k nearest master rows of it, and of the repaired rows up to `omega` before it
-    its repair              the nearest candidate that is within `eta` of each of those repaired rows
+    candidates of a row     the k master rows nearest to the row, and to each repaired row up to `omega` before it
+    repair of a row         the nearest candidate that is within `eta` of each of those repaired rows
 
 If no candidate is within `eta`, the repair is the nearest master row. A repaired row is a master row, so only distances
 between rows and master rows, or between two master rows, are compared.
@@ -100,7 +100,7 @@ def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Flo
 
 
 def _continued(rows: Float64Array) -> Float64Array:
-    """Return the rows with each missing value replaced by the column's previous value, or else by its first value."""
+    """Return the rows with missing values replaced by the column's previous value or, at the start, its first value."""
     known = ~np.isnan(rows)
     if not known.any(axis=0).all():
         return rows[:0]  # a column without any value

@@ -5,7 +5,7 @@ These functions rate each window of a series with a number from 0 to 1.
     COMPLETENESS    1 - (missing + not finite) / (points + missing)
     CONSISTENCY     1 - redundant / points
     TIMELINESS      1 - late / points
-    VALIDITY        1 - outliers / (4 * points): among the values, their steps, their speeds, the steps of these
+    VALIDITY        1 - outliers / (4 * points), counted among the values, their steps, their speeds, the speeds' steps
 
 The pace of a window is the median of its steps in time; `saros_storage.kernels.time_gaps` defines missing, redundant
 and late points with respect to the pace. An outlier is further from the median than 3 * 1.4826 times the median

@@ -3,7 +3,8 @@
     TIMESTAMPREPAIR     moves the points to evenly spaced times, at the least total cost
     VALUEREPAIR         corrects values that change too fast (Screen), or whose speed changes too fast (LsGreedy)
 
-TIMESTAMPREPAIR leaves out non-finite values, and VALUEREPAIR interpolates them.
+TIMESTAMPREPAIR moves non-finite values like other values, but leaves them out if there are at most two points.
+VALUEREPAIR interpolates non-finite values.
 
 Sources: Fang et al., On Repairing Timestamps for Regular Interval Time Series, 2022; Song et al., SCREEN: Stream Data
 Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data Cleaning: A Statistical Approach, 2016.

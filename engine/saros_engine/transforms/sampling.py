@@ -2,7 +2,7 @@
 
     EQUAL_SIZE_BUCKET_RANDOM_SAMPLE    one random point of a bucket of int(1 / proportion) points
     EQUAL_SIZE_BUCKET_AGG_SAMPLE       an aggregate of the bucket, at its first time
-    EQUAL_SIZE_BUCKET_M4_SAMPLE        first, last, and the least and largest in between, of 4 * int(1 / proportion)
+    EQUAL_SIZE_BUCKET_M4_SAMPLE        first, last, least and largest in between, of 4 * int(1 / proportion) points
     EQUAL_SIZE_BUCKET_OUTLIER_SAMPLE   the `number` greatest outliers of number * int(1 / proportion) points
     M4                                 first, least, largest, last of windows by points or by time
 

@@ -172,7 +172,7 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 
 #: The autocorrelation at a multiple of the period must be at least this.
 _ALIKE = 0.5
-#: The largest shift that is tried as the shortest period. If none fits, it is the minimum width of peaks.
+#: The largest shift that is tried as the shortest period. If no shift fits, this number is used as the shortest period.
 _PERIOD_VIEW = 100
 #: Correlations are rounded to this number of decimals, because sums of products are not more precise.
 _DIGITS = 12

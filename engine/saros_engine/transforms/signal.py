@@ -2,7 +2,7 @@
 
     of the whole series     QUANTILE DTW                       at time 0
     of all shifts           ACF                                at times 1, 2, ...
-    evenly spaced           RESAMPLE (RE_SAMPLE)               at multiples of `every`
+    evenly spaced           RESAMPLE (RE_SAMPLE)               at steps of `every` from `start` or the first point on
     some of the points      SAMPLE KSIGMA
     at the points' times    HIGHPASS LOWPASS
     runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each

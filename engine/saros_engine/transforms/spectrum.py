@@ -90,7 +90,7 @@ def _make_fft(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _strongest(spectrum: np.ndarray, share: float) -> Int64Array:
-    """Return the lowest frequencies with more than `share` of the energy, and the last frequency to keep the size."""
+    """Return the lowest frequencies that have `share` of the energy, and the last frequency, which tells the size."""
     energy = np.abs(spectrum) ** 2
     half = len(spectrum) // 2
     reached = np.flatnonzero(energy[0] + 2 * np.cumsum(energy[1 : half + 1]) > share * energy.sum())

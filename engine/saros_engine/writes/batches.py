@@ -22,8 +22,8 @@ from saros_storage.base.tablet import first_rows
 from saros_storage.base.types import Int64Array
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
-#: Batches with more rows are not joined, because joining copies their columns and saves only a small part of their
-#: cost.
+#: Batches with more rows than this are not joined, because joining copies their columns and saves only a small part of
+#: their cost.
 _JOINED_ROWS_MAX = 64
 #: This number of batches, or fewer, are not joined, because it would not pay off.
 _FEW = 3

@@ -1,11 +1,12 @@
-"""Kinds of devices: a batch's columns fit all devices of a kind in the same way, so only one of them is resolved.
+"""Kinds of devices: a batch's columns fit all devices of a kind in the same way, so one device per kind is resolved.
 
     existing device, all columns exist    kind: the series of the columns, and its alignment
-    existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment
+    existing device, columns are missing  kind: its set of series (shared by devices created in one way), its alignment
     new device                            kind: its device template
 
-A device has no kind, and its batch is written by itself, if a column has no values, if rows are expired, if the path is
-illegal, or if the batch has tags for series that an existing device lacks or that a template defines. Pure: any thread.
+A device has no kind, and its batch is written separately, if a column has no values, if rows are expired, if the path
+is illegal, or if the batch has tags for series that an existing device lacks or that a template defines. Pure: any
+thread.
 """
 
 from __future__ import annotations

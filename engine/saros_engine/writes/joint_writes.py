@@ -117,7 +117,8 @@ class JointWrite(msgspec.Struct, frozen=True):
 class JointWrites(msgspec.Struct, frozen=True):
     """The joint writes of a request.
 
-    Batches that create series are written separately, so that a refused schema change does not affect other batches.
+    Unless the request is numbered, batches that create series are written separately, so that a refused schema change
+    does not affect other batches.
     """
 
     plain: JointWrite
@@ -126,7 +127,7 @@ class JointWrites(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(database: Database, request: WriteRequest) -> JointWrites:
-        """Return empty joint writes for the current schema; the two are one object if the request is numbered."""
+        """Return empty joint writes for the current schema. A numbered request has only one joint write for both."""
         plain = JointWrite(database.schema.version)
         creating = plain if request.is_numbered else JointWrite(plain.version)
         return JointWrites(plain, creating, SchemaCheck(database, request))

@@ -37,7 +37,7 @@ class SchemaCheck:
     def fit(self, device: str, compute: Callable[[], _F]) -> _F:
         """Return the result of `compute`, which fits values of a device to the schema.
 
-        If values do not fit an outdated schema, compute again. Raises what `is_outdated` and `compute` raise.
+        If values do not fit an outdated schema, compute again. Raises the errors of `is_outdated` and of `compute`.
         """
         while True:
             version = self._database.schema.version

@@ -165,8 +165,9 @@ class Writer:
 
         Errors among `batches` are returned unchanged. Batches that fire no trigger are joined into at most two writes:
         first the batches that create series, then the other batches; if the request is numbered, there is only one
-        write. Small batches of devices of one kind form one tablet. If a batch is refused, all batches of its write are
-        written one by one. Any other failure is the outcome of all batches that were not written before the failure.
+        write. Small batches of devices of one kind form one tablet. If a write is refused, its batches that were not
+        written are written one by one, or together again if the schema has changed. Any other failure is the outcome of
+        all batches that were not written before the failure.
         """
         joint = JointWrites.of(self._store, request)
         groups: list[Group] = []
@@ -429,7 +430,7 @@ class Writer:
             firing.after()
 
     def _creating(self, device: str, write: Callable[[], None], schema_check: SchemaCheck) -> None:
-        """Run a write that creates missing series. Repeat it if a concurrent schema change made it fail.
+        """Run a write, which may create missing series. Repeat it if a concurrent schema change made it fail.
 
         Before a write is refused, this node's schema is brought up to date: the change may have been made at another
         node. Raises PartialFailure if the write is finally refused after an earlier attempt was partly written.
@@ -546,7 +547,7 @@ class Writer:
         return found
 
     def database_for(self, device: str) -> list[SchemaChange]:
-        """Return the change that creates a device's database, or no changes if it exists. Raises UserMistake 509."""
+        """Return the change that creates a device's database, or [] if the database exists. Raises UserMistake 509."""
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
@@ -573,7 +574,7 @@ def _numbers_of(groups: Iterable[Group]) -> set[int]:
 
 
 def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
-    """Return whether a tablet has all columns of its batch, and none of them converted."""
+    """Return whether a tablet has all columns of its batch, and all of them unchanged."""
     return len(fitted) == len(given) and all(f is c for f, c in zip(fitted, given, strict=True))
 
 
@@ -594,7 +595,7 @@ def _expired(times: Int64Array, living: BoolArray) -> str:
 
 
 def _listed(misfits: Sequence[str]) -> list[str]:
-    """Return texts about some of the values that do not fit, and about the next step, or an empty list if all fit."""
+    """Return texts about some of the values that do not fit, and the next step; an empty list if all values fit."""
     if not misfits:
         return []
     more = len(misfits) - _NAMED_MAX

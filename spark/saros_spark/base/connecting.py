@@ -85,7 +85,7 @@ def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
 
 
 def at_node(options: Connecting, node: str | None) -> Connecting:
-    """Return the options with `node` (host:port) as the target. If it is None, the driver chooses a node."""
+    """Return the options with `node` (host:port) as the target. If `node` is None, the driver chooses a node."""
     if node is None:
         return options
     found = re.sub(r"^(saros://(?:[^@/?#]*@)?)[^/?#]*", lambda match: match[1] + node, address_of(options.url))
@@ -113,7 +113,7 @@ def addresses_of(options: Connecting) -> tuple[str, ...]:
 
 
 def refuses(address: str) -> bool:
-    """Return whether host:port refuses connections, because the process has ended. An unreachable node does not."""
+    """Return whether host:port refuses connections, because the process has ended; False for an unreachable node."""
     try:
         socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
     except ConnectionRefusedError:

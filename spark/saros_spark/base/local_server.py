@@ -2,9 +2,9 @@
 
     this process ── writing end of a pipe ──> standard input of the server        end of input -> SIGTERM -> it stops
 
-The pipe is closed when the block or the process ends, even after `kill -9`. The server runs in a separate process
-session, so that Ctrl-C in a terminal reaches only the job. The end of the job's block then stops the server in an
-orderly way. The server's program is `tied_server`.
+The pipe is closed when the `with` block of `serving` or the process ends, even after `kill -9`. The server runs in a
+separate process session, so that Ctrl-C in a terminal reaches only the job. The end of the job's block then stops the
+server in an orderly way. The server's program is `tied_server`.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def writable(options: Mapping[str, str], known: Iterable[str] = WRITE) -> dict[s
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return `given`, and add the session's options unless it has a url.
+    """Return `given`, and add the session's options unless `given` has a url.
 
     The session's login is therefore sent only to the session's own target.
     """

@@ -2,7 +2,7 @@
 
 Spark sends a worker's error to the user as text, and logs it once per attempt. Errors of this package and of the driver
 need no traceback, since the message explains the error. All other errors keep their traceback. A worker exits after an
-error. So changes to the environment of its process affect no later task.
+error, so changes to the environment of its process affect no later task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 def plain_errors() -> Iterator[None]:
     """In a worker, report only the message of an error in the block; in other processes, do nothing.
 
-    Also a decorator.
+    This function can also be used as a decorator.
     """
     try:
         yield

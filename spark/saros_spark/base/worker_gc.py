@@ -1,9 +1,10 @@
 """Cheaper garbage collection in Spark's long-lived Python workers.
 
 In each worker, Spark's daemon collects garbage after each task and each planning step. A collection visits the objects
-of all imported modules. It takes 40 ms; in this time, a task reads two million values. Therefore, the objects that are
-alive after Saros's first task in a process are frozen, that is, excluded from later collections. Since messages of some
-megabytes are allocated and freed all the time, the process also keeps freed memory (`saros_storage.base.allocator`).
+of all imported modules, which takes 40 ms; in this time, a task reads two million values. Therefore, the objects that
+are alive after Saros's first task in a process are frozen, that is, excluded from later collections. Since messages of
+some megabytes are allocated and freed all the time, the process also keeps freed memory
+(`saros_storage.base.allocator`).
 
 In other processes, such as that of the user, this module does nothing. Any thread.
 """

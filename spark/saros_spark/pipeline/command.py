@@ -64,7 +64,7 @@ def _run(made: object) -> int:
 
 
 def said(error: Exception) -> str:
-    """Return the message for the user: the last error of Saros in a text from Spark, or else the text's first line."""
+    """Return the message for the user: the last error of Saros in a text from Spark, or if none, the first line."""
     lines = str(error).splitlines()
     ours = re.findall(r"(?:saros_spark\.base\.errors|saros\.errors)\.\w+: (.*)", str(error))
     return ours[-1] if ours else (lines[0] if lines else type(error).__name__)

@@ -5,8 +5,8 @@
     outlier   |value - median| > outlier x 1.4826 x MAD (median absolute deviation); constant series have no outliers
     drift     (median of the last fifth of the time - of the first fifth) / (1.4826 x MAD)
     flag      a series whose values are all 0 or 1: it has gaps, but neither outliers nor drift
-    score     from 0 to 100, a third each: share of the time in medium and long gaps; 10 x share of outliers, at most
-              1; |drift| / 10, at most 1
+    score     from 0 (good) to 100 (bad), a third for each of: share of the time in medium and long gaps; 10 x share of
+              outliers, at most 1; |drift| / 10, at most 1
 
 1.4826 makes the MAD of a normal distribution its standard deviation. Times are seconds since 1970. Pure.
 """

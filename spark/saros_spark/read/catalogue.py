@@ -120,7 +120,7 @@ def _missing_in(
 
 
 def _check_types(condition: str, connection: saros.Connection, catalogue: Catalogue) -> None:
-    """Raise SourceError if the database refuses the condition. With LIMIT 0, it checks a statement without reading."""
+    """Raise SourceError if the database refuses the condition. The statements have LIMIT 0, so they read nothing."""
     names = {name for series in catalogue.devices.values() for name in series}
     for of, devices in by_signature(catalogue, names)[:_CHECKED_MAX]:
         text = f"select {sql_node(of[0])} from {devices[0]} where ({condition}) limit 0"  # noqa: S608 (canonical)

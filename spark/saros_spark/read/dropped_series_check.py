@@ -30,7 +30,7 @@ class DroppedSeriesCheck:
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
         self._measurements = measurements
-        #: For each device, the columns that in which no value has appeared yet.
+        #: For each device, the columns in which no value has appeared yet.
         self._empty = {device: set(columns) for device in devices}
 
     def observe(self, batch: pa.RecordBatch) -> None:
@@ -54,7 +54,7 @@ class DroppedSeriesCheck:
                 del self._empty[device]
 
     def check(self, connection: saros.Connection, patterns: Sequence[str]) -> None:
-        """Check after the last row; `patterns` are the relation's. Raises SourceError naming the dropped series."""
+        """Check after the last row. `patterns` select the relation's devices. Raises SourceError with the series."""
         if not self._empty:
             return
         found = read_series(connection, list(self._empty) if len(self._empty) <= _ASKED_MAX else patterns)

@@ -43,8 +43,8 @@ def plan_devices(
     names = {name for series in catalogue.devices.values() for name in series}
     groups = by_signature(catalogue, names)
     total = sum(extents[device].rows * len(of) for of, devices in groups for device in devices)
-    # The last slice of each device and group may be half full. If there would be too many slices, the points per slice
-    # are therefore doubled.
+    # The last slice of each device and group may be half full. Therefore, a slice has at least twice the points that
+    # `slices_max` full slices would have.
     points = max(sizes.points, -(-2 * total // sizes.slices_max))
     found: list[Slice] = []
     for of, devices in groups:

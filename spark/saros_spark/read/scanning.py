@@ -56,7 +56,7 @@ T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: The number of rows of a batch for Spark. Smaller batches need more calls, larger batches more memory.
 _BATCH_ROWS = 50_000
-#: Maps a lost read point and a stage to the new read point; with it, a process waits for a lost node only once.
+#: Maps a lost read point and a stage to the new read point, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 #: The maximum number of entries in `_moved`; a process reads for only a few stages at a time.
 _MOVED_MAX = 64
@@ -315,7 +315,10 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
-    """Execute the task's statement at its read point. If this is lost, use a new one that the stage's tasks share."""
+    """Execute the task's statement at its read point.
+
+    If the point is lost, use a new point that the stage's tasks share, or raise SourceError if `snapshot` is strict.
+    """
     import saros
 
     point = _moved.get((task.point, stage), task.point)
@@ -341,7 +344,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
 
 
 def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
-    """Call `ask` with a connection. If another node may be used (`elsewhere`), do not wait for an ended process."""
+    """Call `ask` with a connection. If another node may be used (`elsewhere`), fail fast if this node has ended."""
     import saros
 
     if elsewhere:
@@ -356,7 +359,8 @@ def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connectio
 def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
     """Hold a read point under a name that each task of the stage can derive. All tasks try the nodes in the same order.
 
-    The node of the previous read point comes first, or, if this node is `lost`, last, after the target's other nodes.
+    If the node of the previous read point is `lost`, the target's other nodes are tried before it. Otherwise, only this
+    node is tried.
     """
     import saros
 

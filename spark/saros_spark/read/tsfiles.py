@@ -62,7 +62,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class Folder:
-    """Folders of TsFiles that Spark reads as one table. One per planning process."""
+    """Folders of TsFiles that Spark reads as one table. Each planning process has one object."""
 
     def __init__(self, options: FileOptions) -> None:
         self.options = options
@@ -136,7 +136,7 @@ class Folder:
         }
 
     def parts(self) -> list[Part]:
-        """Return the parts of all tasks. A file or device is left out if its statistics exclude it."""
+        """Return the parts of all tasks, without the devices that statistics exclude from the times to read."""
         options = self.options
         start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
         end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")

@@ -59,7 +59,7 @@ class ClusterCatalog:
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
-        #: Replaced as a whole. If two threads call this at the same time, the notes may be decoded twice, which is
+        #: Replaced as a whole. If two threads call `now` at the same time, the notes may be decoded twice, which is
         #: harmless.
         self._known = CatalogVersion(0, Catalog(), {})
 

@@ -123,13 +123,13 @@ class ClusterSync:
         return replica_sets(self._parts.routes.now.topology, sender)
 
     def _all_nodes(self) -> AbstractSet[NodeId]:
-        """Return the nodes that may have contents: all members of the cluster, and those that are joining."""
+        """Return the nodes that may have contents: all members of the cluster, and all nodes that are joining it."""
         topology = self._parts.routes.now.topology
         joining = () if topology.change is None else topology.change.joining
         return {*topology.in_state(NodeState.IN), *joining} - topology.lost
 
     def have_sender_data(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
-        """Return whether each node has all of the rounds of a group's senders that any node can supply."""
+        """Return whether each node has all contents of the group's senders' last rounds that any node can supply."""
         senders = self.ledger.now.catalog.senders.values()
         found = [self.replica_store.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
         return all(found)

@@ -140,7 +140,7 @@ class Contents:
         return found
 
     def missing(self, sender: str, document: Content) -> list[str]:
-        """Return the names of a round's contents that are missing here, or only the document's if that is missing."""
+        """Return the names of a round's contents that are missing here; if the document is missing, only its name."""
         folder = self.folder(sender)
         here = set(self._disk.list(folder.data))
         name = os.path.basename(folder.document(document))
@@ -159,7 +159,7 @@ class Contents:
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
         """Append pieces to a content that is still incomplete at all nodes. Do nothing if too many are being fetched.
 
-        Raises OSError, and what `pieces` raises.
+        Raises OSError, and the errors of `pieces`.
         """
         path = os.path.join(target.data, name) + _PULLED
         if path not in self._pulls:
@@ -176,7 +176,7 @@ class Contents:
     def take(self, target: MirrorFolder, name: str, pieces: Iterable[bytes], source: str | None = None) -> None:
         """Store a content in a folder: link `source` on this disk, or append the pieces to the `fetched` bytes.
 
-        Raises CorruptFile if the SHA-256 differs from the name, OSError, and what `pieces` raises.
+        Raises CorruptFile if the SHA-256 differs from the name, OSError, and the errors of `pieces`.
         """
         self._disk.make_folder(target.data)
         path = os.path.join(target.data, name)

@@ -8,10 +8,10 @@
               4  the schema is adapted to the sender's: devices that the sender dropped are removed
 
 The commit point is a single entry in one log, no matter how many groups there are: a query whose catalog includes that
-entry reads the whole round, and a query with an earlier catalog reads the previous round. A repeated round, here or at
-another node, is already committed. A commit that is interrupted before step 3 has no effect. After it, the sender's
-next request or the leader of the meta group completes it. Step 3 is refused if the topology has begun to change since
-step 1, because the new replicas must have the round too.
+entry reads the whole round, and a query with an earlier catalog reads the previous round. If the sender repeats the
+round, here or at another node, the round counts as committed. A commit that is interrupted before step 3 has no effect.
+A commit that is interrupted after step 3 is completed by the sender's next request or by the leader of the meta group.
+Step 3 is refused if the topology has begun to change since step 1, because the new replicas must have the round too.
 
 Thread-safe: a node serves one request of a sender at a time. If several nodes commit, the notes accept only one.
 """

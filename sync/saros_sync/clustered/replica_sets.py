@@ -2,10 +2,10 @@
 
     slot of (sender, 0) -> group -> members          as for a database's first slice; slots spread senders over groups
 
-A commit needs a majority of each replica set. During a change of the topology there are several:
+A commit needs a majority of each replica set. During a change of the topology, there are several sets:
 
-    slots move A -> B       A's members, and B's members; once the table assigns the slots to B, only B's
-    A gets other members    its present members, and its future members; after the change, only the new ones
+    slots move A -> B       A's members, and B's members; once the table assigns the slots to B, only B's members
+    A gets other members    its present members, and its future members; after the change, only the new members
 
 So a round that is committed during a change survives the change: a majority of the remaining nodes have it. Nodes that
 are lost permanently do not count, unless a set has no other nodes. Pure: any thread.
@@ -52,7 +52,7 @@ def _groups(topology: Topology, slot: int) -> Iterator[GroupId]:
 
 
 def _members(topology: Topology, group: GroupId) -> Iterable[Sequence[NodeId]]:
-    """Yield a group's present members, and its future members if they are changing."""
+    """Yield a group's present members, and its future members if the membership is changing."""
     yield topology.table.groups[NodeId(group)].members
     change = topology.change
     regroup = None if change is None or change.aborting else change.regroups.get(group)

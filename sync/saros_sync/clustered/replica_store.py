@@ -2,8 +2,8 @@
 
 The states of a round on a node:
 
-    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its final name here
-            only after it has it there, that is, after it was checked
+    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its final name at a
+            replica only after the other node has checked the file and given it this name
     held    it is about to be committed: the replicas fetch it, and report when all of it is durable
     kept    it is the last committed round: replicas keep it; other nodes keep it until all replicas have it
     old     another round has replaced it: kept for a minute, for queries that began with it
@@ -268,7 +268,7 @@ class ReplicaStore:
         return self._node in all_replicas(self._replica_sets(sender))
 
     def _query_order(self, sender: str) -> list[NodeId]:
-        """Return all nodes in the order of queries for a sender's files: this node, the replicas, the others."""
+        """Return all nodes in the order of queries for a sender's files: this node, the replicas, the other nodes."""
         kept_by = all_replicas(self._replica_sets(sender))
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
@@ -331,7 +331,7 @@ class ReplicaStore:
     # ------------------------------------------------------------------ fetching
 
     def step(self) -> None:
-        """Fetch the contents that this node must have, and remove those that it need not keep."""
+        """Fetch the contents that this node must have, and remove the contents that it need not keep."""
         now, known = self._clock.monotonic_ns(), self._ledger.now
         for sender, entry in known.catalog.senders.items():
             if self._keeps(sender):
@@ -374,8 +374,8 @@ class ReplicaStore:
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
-            # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran in the meantime, the copy is
-            # missing here. If it runs later, it resets `whole` again.
+            # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran during this step, the copy is
+            # missing here. If it runs after this step, it resets `whole` again.
             round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:

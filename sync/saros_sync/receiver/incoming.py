@@ -183,7 +183,7 @@ class Incoming:
 
     @property
     def lacking(self) -> int:
-        """The number of missing bytes of the round, or -1 if it is not known yet."""
+        """The number of missing bytes of the round, or -1 if the round's document has not arrived."""
         return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
     def wants(self) -> tuple[MissingContent, ...]:
@@ -211,7 +211,7 @@ class Incoming:
             self._journal.end()
 
     def sweep(self, kept: set[str]) -> None:
-        """Remove all contents except those with these names and those of the round in progress. Raises OSError."""
+        """Remove all contents except those with names in `kept` or of the round in progress. Raises OSError."""
         if self.number:
             kept = kept | {self.document.sha256 + PART, self.document.sha256 + ".round"}
         if self._round is not None:

@@ -98,7 +98,7 @@ class Receiver:
         #: Held while owners change, and by the store while it creates its own devices. It is taken after a sender's
         #: lock.
         self.lock = threading.RLock()
-        #: Serialize each sender's requests.
+        #: One lock per sender, which serializes the sender's requests.
         self._sender_locks = SenderLocks()
         self._incoming: dict[str, Incoming] = {}
         #: This object is replaced by a new one, and never modified.
@@ -131,7 +131,7 @@ class Receiver:
                 self._disk.remove_tree(self._folder(name).folder)
 
     def _load(self, entry: SenderEntry) -> Mirror:
-        """Return the mirror of a committed round, or an empty mirror, which the sender refills, if it is unreadable."""
+        """Return the mirror of a committed round. If the round is unreadable, return an empty mirror to be refilled."""
         folder = self._folder(entry.id)
         try:
             round_ = load_document(self._disk, folder, entry.document)

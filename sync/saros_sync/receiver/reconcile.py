@@ -35,7 +35,7 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 def repair(tree: SchemaTree, wanted: Iterable[DeviceSchema], unwanted: Iterable[str]) -> Repair:
-    """Return the changes that give the tree the wanted devices, and drop the unwanted ones."""
+    """Return the changes that give the tree the wanted devices, and drop the unwanted devices."""
     drops: list[SchemaChange] = [DeleteSeries(f"{d}.*") for d in unwanted if tree.device(d) is not None]
     creates: list[SchemaChange] = []
     databases: set[str] = set()

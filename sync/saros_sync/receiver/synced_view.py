@@ -1,4 +1,4 @@
-"""The view of a database with senders' devices: each device is read from the own view or a sender's view."""
+"""The view of a database with senders' devices: each device is read from the database's view or a sender's view."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     <data>/sync-sender/uuid.txt                    the sender's id: 32 hexadecimal digits, created once
                        192.168.130.16_6667/        one for each receiver
-                           LOCK                    held by the one process that sends to the receiver
+                           LOCK                    held by the process that sends to the receiver
                            receiver                its address and options
                            last_local_files        the receiver's files after the last round
                            snapshot/               hard links to the files of the current round, and the round
@@ -11,7 +11,7 @@
 
 The former sync tool of IoTDB keeps the lock, the id and the position in the schema log below `schema/sync`, since IoTDB
 may have several data folders; Saros has one. No position in the schema is stored: each round names the whole schema by
-its content, which is sent if it has changed. One thread per receiver.
+its content, which is sent if it has changed. Each receiver's folder is used by one thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReceiverOptions(msgspec.Struct, frozen=True):
 
     #: `saros://[user[:password]@]host:port[?tls=ca.pem]`.
     target: str
-    #: Seconds from the end of a round to the next.
+    #: Seconds from the end of a round to the start of the next round.
     every_s: float = 60.0
     #: Retries of a request, after which the round waits for the next interval.
     retries: int = 5

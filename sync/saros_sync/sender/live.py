@@ -3,16 +3,17 @@
     node.json                    time unit, ticks of a slice
     groups/0/<db>/<n>/MANIFEST   replaced atomically before a file that it no longer names is removed: if linking a file
                                  fails, the manifest has changed, and is read again
-    meta/schema, log/*.log       the schema up to an entry, and the changes after it
+    meta/schema, log/*.log       the schema up to a log entry, and the changes after that entry
 
 The log is read up to its last intact record. `SchemaFollower` remembers the position, and continues there the next
-time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
-whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
-is full, the instance may remove a record from the log that this module has already read. Therefore, each call
-first checks the record that the previous call read last. If the record has changed, the whole schema is read again.
+time. If a later record declares a record fsynced, and that record is not a mutation, or is a single tablet whose length
+agrees with the record's length, only the head of the record is read, and its checksum is not verified. All other
+records are read whole and verified. If the disk is full, the instance may remove a record from the log that this module
+has already read. Therefore, each call first checks the record that the previous call read last. If the record has
+changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
-Belongs to one thread.
+The objects belong to one thread.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class LiveFolder:
     def __init__(self, folder: str, disk: Disk) -> None:
         """Read the folder's options.
 
-        Raises UserMistake 2003 if it is no data folder, StorageError 2015 if a newer Saros has written it, CorruptFile.
+        Raises UserMistake 2003 if `folder` is not a data folder, StorageError 2015 if a newer Saros has written it,
+        CorruptFile.
         """
         self.folder = folder
         self.disk = disk

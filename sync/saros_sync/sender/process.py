@@ -39,7 +39,7 @@ Flush = Callable[[str], None]
 
 
 class Worker:
-    """Sends the rounds of one receiver. Belongs to one thread. Any thread may call `stop`."""
+    """Sends the rounds of one receiver. A worker belongs to one thread, but any thread may call `stop`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Worker:
     # ------------------------------------------------------------------ rounds
 
     def run_round(self) -> RoundResult:
-        """Send a round. When this returns, the receiver shows all data that was sealed at the time of the call.
+        """Send a round. After the call, the receiver shows all data that was sealed at the time of the call.
 
         Raises StorageError (Unreachable, Stopped, and others), OSError. After an error, the status contains the error,
         and the next call resumes the round.

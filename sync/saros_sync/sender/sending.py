@@ -11,7 +11,7 @@ only for people. A snapshot without a journal belongs to a round that was never 
 The receiver removes old contents only after the contents that replace them are complete, so the commit shows the round
 atomically.
 
-Belongs to one thread. The caller holds the receiver's lock.
+A `Sending` belongs to one thread. The caller holds the receiver's lock.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RoundResult(msgspec.Struct, frozen=True):
     """The result of a committed round. `files` and `size` (bytes) count the contents that were sent."""
 
     number: int
-    #: False if the round equals the one before it.
+    #: False if the round equals the previous round.
     is_new: bool
     files: int
     size: int
@@ -136,7 +136,7 @@ class Sending:
     def run_round(self) -> RoundResult:
         """Resume the interrupted round, or begin a new one, and complete it.
 
-        If the receiver asks to begin again, do so at once, up to the number of times that a request is retried.
+        If the receiver asks to begin again, the round is begun again at once, at most as often as a request is retried.
 
         Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError.
         The next call resumes the round.
@@ -233,8 +233,8 @@ class Sending:
     def _send(self, snapshot: Snapshot, begun: BeginReply) -> BeginReply:
         """Send the contents that the receiver lacks, then commit.
 
-        If the receiver lacked the document, begin again instead of committing: only now it knows which contents it
-        lacks.
+        If the receiver lacked the document, it did not know which other contents it lacked. In that case, begin again
+        instead of committing.
         """
         self.progress.files = self.progress.files_done + len(begun.wants)
         self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)

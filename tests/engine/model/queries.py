@@ -116,7 +116,7 @@ def _leveled(
 ) -> list[tuple[str | None, Expression]]:
     """Return the columns of aggregates. Aggregates with equal names become one column, and are put into `merged`.
 
-    With `whole` all measurements are called `*`.
+    With `whole`, all measurements are called `*`.
     """
     columns: dict[str, Expression] = {}
     for expression in found:

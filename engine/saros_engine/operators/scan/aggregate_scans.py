@@ -7,7 +7,7 @@
 With one operator per series, a query over a hundred thousand series would pay the cost of an operator a hundred
 thousand times. Therefore, the series of one device that have the same times form one *group*: a single reader reads
 them, and the windows of their summaries are determined only once. Series whose times differ are read one after the
-other. The results are the same.
+other. The results are the same in both cases.
 
 Several scans share a *lane*, which is a table of states. If the results of all scans are put side by side, a lane has
 all scans of one *shape* (types and calls), and its results are cut into the results of each scan. If each device has

@@ -88,7 +88,7 @@ class ScansOperator(PullOperator):
 
 
 def can_read_in_lockstep(request: ScanRequest, other: ScanRequest) -> bool:
-    """Return whether two requests for one device that is not aligned differ only in their series."""
+    """Return whether two requests read the same non-aligned device and differ only in their series."""
     same = (request.device, request.time, request.descending, request.block_rows) == (
         other.device,
         other.time,
