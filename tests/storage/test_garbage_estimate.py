@@ -7,18 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from quick_disk import QuickDisk
-from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, creates, points, tablet
+from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, TYPES, creates, points, tablet
 from storage.test_ttl import HandClock
 from waiting import wait_until
 
 from saros_storage.base.clock import Clock, SystemClock
+from saros_storage.base.types import Compressor, Encoding
+from saros_storage.compaction import garbage_estimate
+from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.read.deletions import DeletedTimes
 from saros_storage.scan.reading import TimeRange
-from saros_storage.schema import SetTtl
+from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
 
 #: Options under which no files are merged, and a few dead bytes are enough for a rewrite.
@@ -125,6 +129,34 @@ def test_a_series_that_is_gone_counts_by_its_points(tmp_path: Path) -> None:
         wait_until(lambda: store.compaction.jobs == 1)
         assert [] == seen(store, PLAIN_DEVICE)
         assert list(range(ROWS)) == seen(store, ALIGNED_DEVICE)
+
+
+def test_of_many_devices_a_sample_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    read = LazyFile.device
+    monkeypatch.setattr(garbage_estimate, "SAMPLE", 5)
+    monkeypatch.setattr(LazyFile, "device", lambda file, device: reads.append(device) or read(file, device))
+    devices = [f"root.db.{kind}{number}" for kind, count in (("old", 45), ("new", 15)) for number in range(count)]
+    series = (SeriesSchema("i", TYPES["i"], Encoding.PLAIN, Compressor.UNCOMPRESSED),)
+    with open_store(tmp_path) as store:
+        store.change_schema([CreateDatabase("root.db"), *(CreateSeries(path, False, series) for path in devices)])
+        store.write([tablet(device, range(10), i=list(range(10))) for device in devices])
+        store.flush()
+        store.delete(["root.db.old1*.**"], TimeRange(0, 10))
+        store.flush()
+        assert 0 == settle(store)
+        assert (4, 5) == (len({d for d in reads if ".old1" in d}), len({d for d in reads if ".old1" not in d}))
+        store.delete(["root.db.old*.**"], TimeRange(0, 10))
+        store.flush()
+        wait_until(lambda: store.compaction.jobs == 1)
+        assert [10] * 15 == [len(seen(store, device)) for device in devices[45:]]
+
+
+def test_without_tombstones_and_rules_no_index_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LazyFile, "device", lambda *_: pytest.fail("an index was read"))
+    with open_store(tmp_path) as store:
+        filled(store)
+        assert 0 == settle(store)
 
 
 def test_a_file_is_not_rewritten_for_a_hole_again_and_again(tmp_path: Path) -> None:

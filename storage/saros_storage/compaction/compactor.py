@@ -308,7 +308,7 @@ class Compactor:
         expiry = task.ground.expiry()
 
         def dead_fraction(file: FileSource) -> float:
-            return self._dead.dead_fraction(file, tombstones, expiry, task.ground.disk)
+            return self._dead.dead_fraction(file, tombstones, expiry, task.ground.disk, lambda: self._require(task))
 
         if request is not None and request.full:
             for file in files:
@@ -375,6 +375,10 @@ class Compactor:
                 with self._lock:
                     self._lock.wait(min(left_ns / _SECOND_NS, _LOOK_SECONDS))
             self._pace.resume(self._clock.monotonic_ns())
+        self._require(task)
+
+    def _require(self, task: _Task) -> None:
+        """Raise Cancelled if the task is obsolete."""
         if self._is_cancelled(task):
             raise Cancelled
 
