@@ -100,7 +100,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a NumPy scalar or for a base class of the value's type, or None if there is none."""
+    """Return the conversion for a NumPy scalar or for a base class of the value's type, or None if no type matches."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():

@@ -78,8 +78,8 @@ def connect(
                 saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem
                 &partial_results=true]
     user, password, consistency, tls_ca, partial_results   only with saros://; override the same options in `target`
-                consistency: "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: the file with
-                the certificate of the authority that signed the nodes' certificates (default: no TLS);
+                consistency: "strong", "mid" or "weak" (default: "strong"); tls_ca: the file with the certificate
+                of the authority that signed the nodes' certificates (default: no TLS);
                 partial_results: if groups of nodes are not available, reads skip their data, and list the skipped data
                 in `Cursor.missing` (default: such reads raise OperationalError)
     failover_s  seconds for which a call tries to reach a node that can answer, before it raises OperationalError

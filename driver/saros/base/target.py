@@ -30,8 +30,8 @@ _PORT_DIGITS, _PORT_MAX = 5, 65_535
 class Target:
     """The nodes to connect to, the user, and the options of reads.
 
-    `addresses` are of the form host:port. If `consistency` is None, the configuration of the nodes decides. If `tls_ca`
-    is None, connections have no TLS. `partial_results` None means False.
+    `addresses` are of the form host:port. If `consistency` is None, reads are strong. If `tls_ca` is None, connections
+    have no TLS. `partial_results` None means False.
     """
 
     addresses: tuple[str, ...]

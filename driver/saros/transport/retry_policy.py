@@ -6,12 +6,13 @@
     the node could not be reached, so nothing was sent                                                 retry
     the node was reached, and no answer arrived                                                        see below
 
-A call without effects may be sent again to any node. A write has a sequence number. If a node may have executed the
-write, the write may be sent again only to nodes that look up the number in the same memory: the same process of a node,
-or the same cluster. Otherwise the outcome of the write cannot be determined, and the error is 2018 OUTCOME_UNKNOWN. If
-`LOST_MAX` connections have broken during a call, the call is not sent again, because it may have crashed the nodes. An
-insert is also sent again if a cluster has executed only a part of it (2020), or if drops or moves of data interfered
-(2021, 2026): executing a part again has no further effect.
+A call without effects may be sent again to any node. A write has a sequence number, which nodes look up in a memory of
+executed writes. The nodes of a cluster share one such memory; without a cluster, it ends with the node's process. If a
+node may have executed a write, the write may be sent again only to nodes with the same memory. Otherwise, the outcome
+of the write cannot be determined, and the error is 2018 OUTCOME_UNKNOWN. If `LOST_MAX` connections have broken during a
+call, the call is not sent again, because it may have crashed the nodes. An insert is also sent again if a cluster has
+executed only a part of it (2020), or if drops or moves of data interfered (2021, 2026), since executing a part again
+has no further effect.
 
 A read shares its deadline with the nodes, which do not wait for other nodes beyond the deadline. The first attempt may
 fail without an answer after the deadline, or with an answer long after the deadline. The node was then silent or

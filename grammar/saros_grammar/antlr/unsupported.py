@@ -1,8 +1,8 @@
 """Statements of IoTDB and of other SQL databases that Saros does not support, and their replacements in Saros.
 
-The grammar does not contain these statements. A text that does not parse is looked up here by its first words, so that
-the error for a pasted script says that a statement is unsupported, not that it is misspelt. The first matching row of
-the table applies. A text with a character that occurs in no statement counts as misspelt.
+The grammar does not contain these statements. A text that does not parse is looked up here by its first words. If it is
+found, the error says that the statement is unsupported, not that it is misspelt. The first matching row of the table
+applies. A text with a character that occurs in no statement counts as misspelt.
 
 Pure: any thread.
 """

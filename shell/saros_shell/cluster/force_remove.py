@@ -1,6 +1,6 @@
 """`saros cluster remove-node --force`: removes permanently lost nodes, even if groups have lost their majority.
 
-The command computes from SHOW REGIONS which data will be lost, and shows this to the user, who must confirm the
+The command computes from SHOW REGIONS which data will be lost, shows this to the user, and asks the user to confirm the
 removal. After the statement GIVE UP NODE, the nodes are removed like other nodes (`nodes`). Pure, except for
 `confirmed`, which asks on a terminal.
 """

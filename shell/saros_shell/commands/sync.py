@@ -268,7 +268,7 @@ def _run(folder: SenderFolder, path: str) -> int:
 
 
 def _sender(data: str) -> int:
-    """Return the id of the process that sends in the background, or 0 if there is none."""
+    """Return the id of the process that sends in the background, or 0 if no process does."""
     try:
         FolderLock.acquire(os.path.join(data, FOLDER)).release()
     except FolderInUse as error:

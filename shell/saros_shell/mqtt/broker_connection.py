@@ -3,9 +3,9 @@
     connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with growing pauses
 
 Filters are subscribed with QoS 1, and the broker stores messages for the client id while the client is disconnected. A
-message is acknowledged only on the connection on which it arrived, because on the next connection, the broker
-redelivers the message, and the old packet identifier may belong to another message. With MQTT 5, the broker sends at
-most `in_flight` unacknowledged messages.
+message is acknowledged only on the connection on which it arrived. On the next connection, the broker redelivers the
+message, and the old packet identifier may belong to another message. With MQTT 5, the broker sends at most `in_flight`
+unacknowledged messages.
 
 There is no background thread: only `receive` serves the network. While the caller writes, TCP applies back-pressure to
 the broker. If the broker closes a connection that is silent for too long, `receive` reconnects. Not thread-safe.
