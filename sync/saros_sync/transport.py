@@ -21,8 +21,8 @@ from saros_sync.round import Content
 
 #: The maximum size of a chunk in bytes.
 CHUNK_BYTES_MAX = 4 << 20
-#: The most bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
-#: that a receiver buffers because they arrived ahead of their turn.
+#: The maximum number of bytes in flight, except that a single chunk is always allowed. It also limits how many bytes of
+#: a content a receiver buffers because they arrived before the bytes that precede them.
 FLIGHT_BYTES_MAX = 8 << 20
 #: Waits for the answer to a chunk: the number of bytes of the content that the receiver has. Raises the errors of
 #: `Transport`.
@@ -70,7 +70,7 @@ class BeginReply(msgspec.Struct, frozen=True):
 class Transport(Protocol):
     """A sender's connection to a receiver.
 
-    All methods raise Unreachable (ask again), and StorageError with the receiver's message.
+    All methods raise Unreachable (the caller should repeat the request), and StorageError with the receiver's message.
     """
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:

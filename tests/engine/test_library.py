@@ -299,7 +299,7 @@ def test_what_would_take_too_long_is_refused(name: str, count: int, attributes: 
 
 
 def straight(times: Sequence[int], values: Sequence[float]) -> bool:
-    """Return whether the points lie close to a straight line."""
+    """Return whether the points are close to a straight line."""
     if len(set(values)) == 1:
         return True
     return bool(np.corrcoef(times, values)[0, 1] ** 2 >= 0.9999)
@@ -353,7 +353,7 @@ def test_likelihood_changes_speed_least() -> None:
     given = whole.copy()
     given[missing] = math.nan
     found = np.array([value for _, value in run("valuefill", times, given.tolist(), method="likelihood")])
-    assert np.isnan(found[[0, 39]]).all()  # there is no value before the first of these, or after the last
+    assert np.isnan(found[[0, 39]]).all()  # no value precedes the first one, and none follows the last one
     inner = missing[1:-1]
     assert np.array_equal(np.delete(found, missing), np.delete(given, missing))
 
@@ -371,7 +371,7 @@ def test_screen_keeps_speeds_within_bounds() -> None:
     values = [float(t) for t in range(20)]
     given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
     assert values == values_of("valuefill", given, method="screen")
-    # No value follows the last one. So only the bounds limit its speed.
+    # No value follows the last value, so only the bounds limit its speed.
     assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
 
 

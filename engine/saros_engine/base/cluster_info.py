@@ -107,8 +107,9 @@ class ChangeRow(msgspec.Struct, frozen=True):
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: The numbers of moves of slots between groups: of all moves, of the moves whose slots the new group serves, of the
-    #: moves whose files have all arrived at the new group, and of the moves whose slots the old group has released.
+    #: Numbers of moves of slots between groups: `moves` counts all moves, `opened` the moves whose slots the new group
+    #: serves, `arrived` the moves whose files have all arrived at the new group, and `dropped` the moves whose slots
+    #: the old group has released.
     moves: int
     opened: int
     arrived: int

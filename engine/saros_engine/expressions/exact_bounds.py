@@ -34,7 +34,7 @@ TURNED = {
 #: The comparisons that numbers below the constant satisfy, and the comparisons that numbers above it satisfy.
 _BELOW = frozenset({BinaryOperator.LESS, BinaryOperator.LESS_EQUAL, BinaryOperator.NOT_EQUAL})
 _ABOVE = frozenset({BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL, BinaryOperator.NOT_EQUAL})
-#: The operator for comparing with the next lower value of the type if the constant lies between two values.
+#: The operator for comparing with the next lower value of the type if the constant is between two values.
 _OF_FLOOR = {
     BinaryOperator.LESS: BinaryOperator.LESS_EQUAL,
     BinaryOperator.LESS_EQUAL: BinaryOperator.LESS_EQUAL,

@@ -27,7 +27,7 @@ import msgspec
 
 HolderId = NewType("HolderId", int)
 
-#: One nth of the memory lies above the border, where n is this number. This part is reserved for debts: a waiting query
+#: One nth of the memory is above the border, where n is this number. This part is reserved for debts: a waiting query
 #: holds one block more than it was granted.
 _OWED_SHARE = 8
 

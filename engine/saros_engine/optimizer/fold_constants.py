@@ -1,7 +1,7 @@
 """Rule: evaluate expressions without columns while planning, and remove filters that are always true or never true.
 
-For example, in s1 + (1 + 2) > now(), this rule computes 1 + 2 once instead of once per row. An expression that fails (1
-/ 0) is left unchanged, so that it raises its error only if there are rows.
+For example, in s1 + (1 + 2) > now(), this rule computes 1 + 2 once instead of once per row. An expression that fails,
+such as 1 / 0, is left unchanged, so that it raises its error only if there are rows.
 """
 
 from __future__ import annotations

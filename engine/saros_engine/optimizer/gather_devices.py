@@ -5,8 +5,8 @@ DeviceMerge( d0: Project(Filter(AggregateScans))   d1: Project(Filter(AggregateS
 Project( Device, ..; Filter( AggregateScans of d0, d1, .. ))
 
 Plans are equal if their devices have the same columns of the same types. Other plans are left unchanged. The rule does
-not apply to devices merged by time, to descending rows, or to expressions that look back at earlier rows, because in
-the combined node these rows could belong to another device.
+not apply to devices merged by time or in descending order. It does not apply to expressions that look back at earlier
+rows either, because in the combined node, earlier rows can belong to another device.
 """
 
 from __future__ import annotations

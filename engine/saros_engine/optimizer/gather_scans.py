@@ -2,9 +2,9 @@
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-A small number of scans is left unchanged, so that EXPLAIN shows more about each scan. Scans whose windows overlap,
-follow the calendar, or have more results than fit into a block are also left unchanged, because one node holds the
-results of all its scans in memory.
+A small number of scans is left unchanged, so that EXPLAIN shows more about each scan. Scans are also left unchanged if
+their windows overlap, follow the calendar or are descending. So are scans with more windows than fit into a block,
+because one node holds the results of all its scans in memory.
 
 The plan, which may be cached, records whether statistics can be used, so that the operators need not determine this for
 each scan in every execution.

@@ -53,7 +53,7 @@ class Field(msgspec.Struct, frozen=True):
 class TimeWindows(msgspec.Struct, frozen=True):
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
-    All windows lie in the half-open range [`start`, `end`), in the time unit of the database; for a left-open
+    All windows are in the half-open range [`start`, `end`), in the time unit of the database; for a left-open
     statement, the planner has added 1 to both ends and set `label_end`. Each interval and each step is the sum of
     calendar months and calendar days, counted from `start` in `zone`, and of ticks.
     """

@@ -166,7 +166,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
         known = without_nan(points)
         values = known.columns[0].numbers
         place = min(int(rank * len(values)), len(values) - 1)
-        # Among equal values, the first one gives the time.
+        # Of several equal values, the first one determines the time.
         first = np.flatnonzero(values == np.sort(values)[place])[:1] if len(values) else np.empty(0, np.int64)
         found = known.take(first)
         return found if exact else Points(np.zeros(len(first), np.int64), found.columns)

@@ -2,8 +2,8 @@
 
     sync/a45b...   base85 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
 
-A commit is refused unless the committing node has read the latest version of all notes. So a device belongs to one
-sender, whichever nodes accept the rounds. Thread-safe.
+A commit is refused unless the committing node has read the latest version of all notes. Therefore, each device belongs
+to at most one sender, even if different nodes accept the rounds. Thread-safe.
 """
 
 from __future__ import annotations

@@ -131,7 +131,10 @@ class Contents:
                 yield piece
 
     def documents(self, sender: str) -> dict[str, Round]:
-        """Return, for the SHA-256 of each document stored here, the round. Raises CorruptFile, OSError."""
+        """Return the rounds whose documents are stored here, keyed by the document's SHA-256.
+
+        Raises CorruptFile, OSError.
+        """
         folder, found = self.folder(sender), {}
         for name in self._disk.list(folder.data):
             if name.endswith(".round"):

@@ -7,8 +7,8 @@ A commit needs a majority of each replica set. During a change of the topology, 
     slots move A -> B       A's members, and B's members; once the table assigns the slots to B, only B's members
     A gets other members    its present members, and its future members; after the change, only the new members
 
-So a round that is committed during a change survives the change: a majority of the remaining nodes have it. Nodes that
-are lost permanently do not count, unless a set has no other nodes. Pure: any thread.
+Therefore, a round that is committed during a change survives the change: a majority of the remaining nodes have it.
+Nodes that are lost permanently do not count, unless a set has no other nodes. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 These devices have the sender's definitions, and their series are marked (`saros_cluster.database.synced_devices`).
 
-    before the commit    devices without an owner are created and marked; the first creator, client or sender, owns them
+    before the commit    missing devices are created and marked; the first creator, client or sender, owns them
     after the commit     all granted devices are brought in line with the sender's; its other marked devices are dropped
 
 Both steps are idempotent, so any node may repeat them after an interrupted commit. Thread-safe.
@@ -83,7 +83,7 @@ def give(
 ) -> None:
     """Give the granted devices the sender's definitions, and drop the other devices that are marked as the sender's.
 
-    `owners` are all devices that belong to any sender. Raises StorageError.
+    The devices in `owners` belong to senders, and are not dropped. Raises StorageError.
     """
     wanted = [marked(devices[path], sender) for path in sorted(granted) if path in devices]
     others = frozenset(owners) - granted

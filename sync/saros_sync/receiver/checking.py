@@ -1,7 +1,7 @@
 """The checks of a received file (tail, every page, times), and the executors that run them.
 
 Checking a file is the most expensive part of a round, and needs only the file. Syncing it waits for the disk. An
-`Executor` may therefore check and sync files while the next chunks arrive: `InlineExecutor` runs them on the caller's
+`Executor` can therefore check and sync files while the next chunks arrive: `InlineExecutor` runs them on the caller's
 thread, `ThreadExecutor` on separate threads. A second thread for checks would gain nothing: most of their work holds
 Python's global interpreter lock.
 
@@ -86,9 +86,9 @@ class ThreadExecutor:
 
 
 def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]) -> Found:
-    """Check a file that should contain points of these slices only. Return its devices.
+    """Check a file that is listed in the partitions of these slices. Return its devices.
 
-    Raises CorruptFile, UserMistake, UnsupportedFile if the file is damaged, or has points outside of one of the slices.
+    Raises CorruptFile, UserMistake, UnsupportedFile if the file is damaged, or has points outside any of the slices.
     """
     problems = check_tsfile(path, data).problems
     if problems:

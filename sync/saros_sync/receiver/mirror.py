@@ -3,8 +3,7 @@
     <data>/sync-receiver/<sender>/data/<sha256>.tsfile .resource     files, named by their content, never modified
                                        <sha256>.schema  .round       the sender's schema; the round's document
 
-Two rounds share the files that they have in common. The receiver never merges or rewrites these files: only the sender
-compacts.
+A file of several rounds is stored once. The receiver never merges or rewrites these files: only the sender compacts.
 
 A `Mirror` is an immutable value, apart from the files that it opens. Creating a `Mirror` reads the disk.
 """
@@ -69,7 +68,7 @@ class Mirror(msgspec.Struct, frozen=True, eq=False):
     devices: Mapping[str, DeviceSchema]
     #: For each database of the sender, its partitions in ascending order of slices.
     partitions: Mapping[str, tuple[PartitionSnapshot, ...]]
-    #: For each damaged or missing file, named by its SHA-256, the reason. The sender is asked for these files again.
+    #: Why each damaged or missing file is unreadable, keyed by its SHA-256. The sender is asked for these files again.
     damaged: Mapping[str, str]
 
     @property

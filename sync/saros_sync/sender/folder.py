@@ -143,4 +143,4 @@ def load_status(folder: SenderFolder, name: str, disk: Disk) -> Status:
     try:
         return decode_status(path, bytes(disk.map(path)))
     except (OSError, StorageError):
-        return Status()  # none was written yet
+        return Status()  # the file was not written yet, or is damaged

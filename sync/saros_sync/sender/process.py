@@ -29,7 +29,7 @@ from saros_sync.transport import Transport
 _logger = logging.getLogger(__name__)
 #: The minimum time between two writes of the status during a round.
 _TOLD_NS = 500_000_000
-#: The interval at which a sender polls for added and removed receivers.
+#: The interval at which a sender polls for added receivers, and a worker for options that it could not read yet.
 _LOOK_SECONDS = 1.0
 _END_SECONDS = 10.0
 
@@ -72,8 +72,8 @@ class Worker:
     def run_round(self) -> RoundResult:
         """Send a round. After the call, the receiver shows all data that was sealed at the time of the call.
 
-        Raises StorageError (Unreachable, Stopped, and others), OSError. After an error, the status contains the error,
-        and the next call resumes the round.
+        Raises StorageError (Unreachable, Stopped, and others), OSError. The status then contains the error, except
+        Stopped, and the next call resumes the round.
         """
         self._started_ns = time.monotonic_ns()
         try:

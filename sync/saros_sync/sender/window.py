@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX
 
-#: The number of chunks in flight at which chunks become longer, and the factor by which they may grow.
+#: The number of chunks in flight at which chunks become longer, and the maximum factor by which they grow.
 _CHUNKS, _TIMES_MAX = 4, 4
 _AT_ONCE_NS = 500_000_000
 
