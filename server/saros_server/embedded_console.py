@@ -9,9 +9,9 @@ from saros_server.api.client_api import ClientApi
 from saros_server.console import routes as console
 from saros_server.console.browser_sessions import BrowserSessions
 from saros_server.http.metrics import Figures, NodeCollector
-from saros_server.http.observation import Observation
 from saros_server.http.routes import Route
 from saros_server.http.service import HttpService
+from saros_server.rest.observation import Observation
 from saros_server.server import http_routes
 from saros_storage.base.clock import SystemClock
 

@@ -23,7 +23,6 @@ from saros_server.console import routes as console
 from saros_server.console.browser_sessions import BrowserSessions
 from saros_server.frames.frame_protocol import FrameProtocol
 from saros_server.http.metrics import Figures, NodeCollector
-from saros_server.http.observation import Observation
 from saros_server.http.routes import Route
 from saros_server.http.service import HttpService
 from saros_server.influx import routes as influx
@@ -34,6 +33,7 @@ from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
 from saros_server.prometheus import routes as prometheus
 from saros_server.rest import grafana, imports, iotdb_rest, monitoring, openapi, query
+from saros_server.rest.observation import Observation
 from saros_server.thrift.protocol import ThriftProtocol
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.io.disk import LocalDisk

@@ -88,7 +88,7 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
     start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
     stop = None if count is None else start + count
     most = stop if spans is None and not statement.order_by and not statement.latest else None
-    shown = _shown(replace(statement, where=where), schema, most)
+    shown = _listed(replace(statement, where=where), schema, most)
     if spans is not None:
         shown = _written(shown, statement.kind, spans, schema, points)
     if statement.order_by:
@@ -99,7 +99,7 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
     return RowSet(shown.fields, shown.rows[start:stop])
 
 
-def _shown(statement: Show, schema: SchemaReader, most: int | None) -> RowSet:
+def _listed(statement: Show, schema: SchemaReader, most: int | None) -> RowSet:
     """Return the rows of SHOW without its other clauses, at most `most` of them for devices and series."""
     if statement.kind not in _LISTED:
         return _SHOW[statement.kind](statement, schema)

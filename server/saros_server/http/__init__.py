@@ -1,1 +1,1 @@
-"""The HTTP service: connections, requests, sessions, routes and responses; metrics, health and readiness."""
+"""The HTTP service: connections, requests, sessions, routes and responses; the metrics of a node."""

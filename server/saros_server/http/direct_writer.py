@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from saros_server.http.body import ClientGone
@@ -72,11 +73,9 @@ class DirectWriter:
         left = deque(memoryview(buffer) for buffer in buffers)
         limit_s = time.monotonic() + SEND_S
         try:
-            with self._using:
+            with self._using, suppress(BlockingIOError):
                 while left and not self._is_closed and self._can_send(limit_s):
                     _remove(left, self._socket.sendmsg([*islice(left, _BUFFERS_MAX)]))
-        except BlockingIOError:
-            pass
         except OSError as error:
             raise ClientGone from error
         if self._is_closed:

@@ -1,1 +1,1 @@
-"""Statements and inserts over HTTP: IoTDB's REST interface, results in several formats, Grafana, OpenAPI."""
+"""Routes: IoTDB's REST interface, results in several formats, Grafana, OpenAPI; metrics, health and readiness."""
