@@ -1,4 +1,4 @@
-"""Deadbands: the kernel keeps the same points as its twin in Python, and a flush drops other points where it may."""
+"""Deadbands: the kernel and its twin in Python keep the same points; a flush drops the others where this is allowed."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_shortest_and_longest_times_bound_what_is_dropped() -> None:
     times = np.arange(0, 100, 10, dtype=np.int64)
     assert [0, 3, 6, 9] == kept(times, times * 0.0, Deadband(1.0, 0, 30))
     jumps = np.array([0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0])
-    # The algorithm is that of a swinging door. The door closes at 40, so the point before, at 30, is kept, and the door
-    # opens again there. The point at 50 is too early to count; the point at 60 closes the door again, and so on.
+    # The algorithm is swinging-door compression. The door closes at 40, so the previous point, at 30, is kept, and the
+    # door opens again there. The point at 50 is too early to count; the point at 60 closes the door again, and so on.
     assert [0, 3, 4, 6, 7, 9] == kept(times, jumps, Deadband(1.0, 20, 1_000))
 
 

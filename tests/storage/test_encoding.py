@@ -1,4 +1,4 @@
-"""Encodings: the bytes are those of the format, round trips are exact, and truncated pages are detected.
+"""Encodings: the bytes comply with the format, round trips are exact, and truncated pages are detected.
 
 Compiled kernels give the same results as their twins in Python.
 """

@@ -62,7 +62,7 @@ def properties(frame: TabletFrame) -> tuple[object, ...]:
 
 
 def encode(content: TabletFrame | bytes) -> list[bytes]:
-    """Return the payloads of two entries: one has only this tablet, the other one has other mutations, too."""
+    """Return the payloads of two entries: one has only this tablet, the other has further mutations."""
     placed, deletion = PlacedTablet(2, content), Deletion(("root.a.**",), TimeRange())
     return [b"".join(encode_mutation(m)) for m in (Mutation(tablets=[placed]), Mutation((), [deletion], [placed] * 2))]
 

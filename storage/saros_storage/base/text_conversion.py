@@ -38,7 +38,7 @@ def format_column(column: Column) -> TextArray:
 
 
 def _floats(values: NumericArray) -> TextArray:
-    """Format with the shortest digits that read back as the same value, as Java does (1.0, 1.0E10, NaN)."""
+    """Format values in Java's format, with the shortest digits that read back as the same value (1.0, 1.0E10, NaN)."""
     import pyarrow as pa
 
     compute = arrow_compute()

@@ -51,7 +51,7 @@ class CheckpointPartition:
 
     slice: int
     manifest: Manifest
-    #: The size of each file's resource; the order is that of the manifest's files.
+    #: The size of each file's resource, in the order of the manifest's files.
     resource_sizes: tuple[int, ...]
     #: The partition's folder; known only in the process that took the capture.
     folder: str = field(default="", compare=False)

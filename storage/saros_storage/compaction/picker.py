@@ -9,7 +9,7 @@ be between them in rank:
                                          k---m
 
 Second, if one of the sources is a sequence file, no sequence file outside the set may overlap, for any device, the time
-span of the set, so that the result is a sequence file as well. Every pick is closed.
+span of the set, so that the result is a sequence file, too. Every pick is closed.
 
     cross               late rows and the files that they overlap: if there are many late rows, or many files with them
     inner unsequence    neighbours by rank

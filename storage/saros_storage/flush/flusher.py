@@ -449,8 +449,8 @@ class Flusher:
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
         """Return the deadband of a series; None if dropping a point could make an older point visible.
 
-        Dropping a point could do so if an unsequence file reaches beyond the last flushed time, or if the partition has
-        an underlay. See `flush_files.Thinning`.
+        An older point could become visible if an unsequence file reaches beyond the last flushed time, or if the
+        partition has an underlay. See `flush_files.Thinning`.
         """
         series = self._declared(device, measurement)
         if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:

@@ -57,7 +57,7 @@ class _Paths(msgspec.Struct):
 
 
 def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:
-    """Take a snapshot of a data folder, including the folders `trees` in it, which are updated in the same way.
+    """Take a snapshot of a data folder, including its sub-folders `trees`, which are updated in the same way.
 
     Raises UserMistake 2051 (no data folder), StorageError (the folder changes too fast, or has too many files).
     """
@@ -154,8 +154,8 @@ class _Log:
     def confirm(self) -> None:
         """Raise _Changed or FileNotFoundError if records were removed, or if the log was read with a hole in it.
 
-        While records are being written, a later one may be visible before an earlier one, and the hole between them
-        looks like damage. A second reading tells the difference: real damage is still there.
+        While records are being written, a later record may be visible before an earlier one, and the hole between
+        them looks like damage. A second reading tells the difference: real damage is still there.
         """
         if not self._paths:
             return

@@ -71,7 +71,7 @@ class Manifest(msgspec.Struct, frozen=True):
     def with_merged(
         self, gone: Collection[tuple[str, bool]], added: tuple[FileEntry, ...], tombstones: tuple[Tombstone, ...]
     ) -> Manifest:
-        """Return the manifest with the files `gone`, given as (name, sequence), replaced by the merged ones."""
+        """Return the manifest with the files `gone`, given as (name, sequence), replaced by the files `added`."""
         left = replace(self, files=tuple(f for f in self.files if (f.name, f.sequence) not in gone))
         return replace(left.with_files(added, self.flushed), tombstones=tombstones)
 

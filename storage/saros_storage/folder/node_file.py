@@ -53,8 +53,8 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     """Compare the node file with the options; create it in a new folder, or update its format in an old folder.
 
     The node file is the first file that is created in a folder. A folder that has data but no node file is refused,
-    since its times could be in a unit other than that of the options. Raises StorageError 2015 (a newer format) or 2004
-    (different time unit or interval), CorruptFile.
+    since the unit of its times could differ from the unit in the options. Raises StorageError 2015 (a newer format) or
+    2004 (different time unit or interval), CorruptFile.
     """
     path = os.path.join(folder, NODE_FILE)
     ours = {

@@ -8,8 +8,8 @@
 The first and the last point are kept. A point whose value is NaN or infinite is not on any line. Therefore it is kept,
 as are the last checked point before it and the point after it. A point at most `shortest` after the stored point is
 dropped without a check. One point is an exception: the point at which the doors no longer meet is always checked
-against the new stored point. A point `longest` or more after the stored point is stored. For finite values, the results
-are those of IoTDB.
+against the new stored point. A point `longest` or more after the stored point is stored. For finite values, IoTDB keeps
+the same points.
 
 The line through the kept points misses a dropped point by about the deviation, and at most by twice the deviation.
 """

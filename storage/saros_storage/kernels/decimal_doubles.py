@@ -2,8 +2,8 @@
 
     mantissa * 10^exponent --128 bits of 5^exponent--> product of 64 and 128 bits --rounded to even--> bits of a double
 
-The algorithm is that of Lemire, "Number Parsing at a Gigabyte per Second" (2021), sections 5 to 8. With a mantissa of
-64 bits and powers of 128 bits it never needs a fallback (Mushtak and Lemire, "Fast Number Parsing Without Fallback",
+The algorithm is described in Lemire, "Number Parsing at a Gigabyte per Second" (2021), sections 5 to 8. With a mantissa
+of 64 bits and powers of 128 bits it never needs a fallback (Mushtak and Lemire, "Fast Number Parsing Without Fallback",
 2023).
 """
 

@@ -184,7 +184,7 @@ def _unite(a: Int64Array, b: Int64Array) -> tuple[Int64Array, Int64Array | None,
         count = union_few(b, a, times, at_b, at_a)
     else:
         count = union_two(a, b, times, at_a, at_b)
-    # If one array contains all of the other, it is the union.
+    # If one array contains all times of the other array, it is the union.
     if count == len(a):
         return a, None, at_b
     if count == len(b):

@@ -245,7 +245,7 @@ def window_extremes_f64(
 ) -> None:
     """Find each slice's first smallest and first largest present value.
 
-    NaN is ignored unless all present values are NaN: then both positions are that of the first one.
+    NaN is ignored unless all present values are NaN; in that case, both results are the position of the first NaN.
     """
     masked = len(valid) > 0
     for k in range(len(starts)):

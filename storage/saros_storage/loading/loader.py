@@ -66,8 +66,8 @@ class FileLoad:
     ) -> None:
         """Copy the file and examine the copy.
 
-        Raises UserMistake 2051 if the file cannot be read, UnsupportedFile if a file of deletions is next to it,
-        OSError if the disk fails.
+        Raises UserMistake 2051 if the file cannot be read, UnsupportedFile if the file has a file of deletions next to
+        it, OSError if the disk fails.
 
         Once a staged file has `file_bytes` bytes, it ends after the current chunk, and the next chunk starts another
         file.

@@ -1,4 +1,4 @@
-"""The archive, which keeps segments cut from the log for backups. Beyond its size limit, it removes the oldest ones.
+"""The archive of segments cut from the log, for backups. If it exceeds its size limit, it removes the oldest segments.
 
     log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
     archive/                            7.log                           linked, durably, before it leaves the log

@@ -4,8 +4,8 @@
 
 Integers are little-endian. `crc32` covers, in this order, the payload, u32 payload bytes, u64 index, u32 group, u16
 kind and u16 unsynced; `check` covers the same fields without the payload, see `_check`. Both depend on the segment's
-salt, see `segment_name`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment too. The index
-of each record is one more than that of the record before.
+salt, see `segment_name`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment too. Indexes
+of records are consecutive.
 
 After a power cut, some file systems (ext4 with `data=writeback`) show the blocks of removed files at the end of a file
 that was growing. Records in such blocks, even for the same place, have another salt. They are neither records of this

@@ -17,8 +17,8 @@ halves the cost of most fsyncs. Recovery does not mistake the remaining zeros fo
 After a power cut, any of the records that were not fsynced may be on the disk, with holes between them. Each record
 stores the number of earlier records that were not fsynced when it was written. This distinguishes a hole without
 acknowledged records (a torn tail) from damage to acknowledged records, see `record`. Only the last segment can have a
-torn tail, since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in
-records that were never fsynced is a torn tail as well.
+torn tail, since each segment is fsynced before the next segment is created. With durability `os` and `interval`, a hole
+in records that were never fsynced is also a torn tail.
 
 Each segment has a random salt, on which the checksums of its records depend, see `segment_name`. Leftovers of other
 segments on the disk are therefore never mistaken for records.

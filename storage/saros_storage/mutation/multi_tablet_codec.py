@@ -3,7 +3,7 @@
     frames of one size   start | device | start | times | column | mask | column ...    each row of a matrix is a frame;
                          start | device | start | times | column | mask | column ...    all rows are filled together
 
-The frames equal those of the devices' individual tablets, byte for byte (`tablet_codec`): logs, replicas and older
+The frames equal the frames of the devices' individual tablets (`tablet_codec`), byte for byte: logs, replicas and older
 versions see no difference. Two frames have the same size if the paths of their devices have the same length, and the
 devices have the same number of rows. Frames of rare sizes and frames with text are built individually. Pure: any
 thread.

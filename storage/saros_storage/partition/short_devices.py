@@ -85,7 +85,7 @@ class DeviceWindow:
 
     @property
     def pays(self) -> bool:
-        """True if writing the devices together is faster than writing each by itself."""
+        """True if writing the devices together is faster than writing each device alone."""
         return len(self.devices) >= _BATCH_MIN * len(self._shapes) > 0
 
     def batches(self) -> list[DeviceBatch]:

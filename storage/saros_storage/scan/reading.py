@@ -135,7 +135,7 @@ class Statistics(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The statistics of all rows of a span; `columns[i]` is None if requested column i has no point in it."""
+    """The statistics of all rows of a span; `columns[i]` is None if requested column i has no point in the span."""
 
     start: int
     end: int

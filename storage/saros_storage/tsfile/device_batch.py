@@ -152,7 +152,7 @@ def _encode_alike(
     declared: Encoding,
     compressor: Compressor,
 ) -> dict[str, _Column]:
-    """Encode the series at the positions `alike`, which all have the same type, encoding and compressor.
+    """Encode the series at the positions `alike`; all these series have the same type, encoding and compressor.
 
     `heads` has, for each device, the bytes with which the device's pages begin.
     """

@@ -2,9 +2,9 @@
 
     u8 type | vstr name | u8 data type | uvar bytes of chunk list | statistics | { i64 offset, [statistics] }*
 
-Bit 0 of the first byte is set if there are several chunks, each with its own statistics. The statistics of a single
-chunk are those of the series. The time column of an aligned device comes first and is recognised by its data type,
-because some writers omit `TIME_MASK` in the first byte.
+Bit 0 of the first byte is set if there are several chunks, each with its own statistics. A single chunk has the
+statistics of the series. The time column of an aligned device comes first and is recognised by its data type, because
+some writers omit `TIME_MASK` in the first byte.
 
 Pure: any thread.
 """
