@@ -53,7 +53,7 @@ def of_node(link: str) -> list[float]:
 
 
 def of_page(link: str) -> tuple[float, list[float]]:
-    """Return the seconds to the page's first paint, and the seconds from the click on Chart to the drawn chart."""
+    """Return the seconds to the page's first paint, and the seconds that the page reports for each drawn chart."""
     found = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

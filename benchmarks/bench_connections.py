@@ -56,7 +56,7 @@ def together(count: int, act: Callable[[], None]) -> None:
 
 
 def query(clients: list[FrameClient], seconds: float) -> str:
-    """Run queries on all clients for some time; return the latencies."""
+    """Run queries on all clients for some time; return a text with percentiles of their latency, and their rate."""
     found: list[float] = []
     waiting = clients.copy()
     end = time.perf_counter() + seconds
@@ -74,7 +74,7 @@ def query(clients: list[FrameClient], seconds: float) -> str:
 
 
 def rush(port: int, count: int) -> tuple[float, int]:
-    """Let clients connect at once, log in, and query; return the seconds until all are served, and count failures."""
+    """Let clients connect at once, log in, and query; return the seconds until all have ended, and how many failed."""
     failed: list[Exception] = []
     start = threading.Event()
 

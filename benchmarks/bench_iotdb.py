@@ -49,7 +49,7 @@ class Side:
     rows: int = 0
 
     def insert(self, rows: int) -> float:
-        """Insert the next 100 rows; return the seconds that the call took."""
+        """Insert the next `rows` rows; return the seconds that the call took."""
         times = np.arange(self.rows, self.rows + rows, dtype=">i8")
         self.rows += rows
         values = [np.random.default_rng(self.rows + i).random(rows).astype(">f8") for i in range(len(SERIES))]
@@ -74,7 +74,7 @@ class Side:
         self.session.execute_non_query_statement("flush")
 
     def drop(self) -> None:
-        """Drop the database, if it is there."""
+        """Drop the database if it exists."""
         if self.session.execute_query_statement(f"show databases {DATABASE}").has_next():
             self.session.execute_non_query_statement(f"delete database {DATABASE}")
 

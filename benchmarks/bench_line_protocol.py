@@ -136,7 +136,7 @@ def measure_http(name: str, port: int, process: int, bodies: Sequence[bytes]) ->
 
 @contextmanager
 def saros() -> Iterator[tuple[int, int]]:
-    """Run Saros on a new folder; yield the port of HTTP, and the process."""
+    """Run Saros on a new folder; yield its HTTP port and its process id."""
     with own_server(http=True) as server:
         time.sleep(SETTLE_S)
         yield server.http_port, server.process
@@ -144,7 +144,7 @@ def saros() -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def influxdb() -> Iterator[tuple[int, int]]:
-    """Run InfluxDB in a new folder; yield its port, and the process."""
+    """Run InfluxDB in a new folder; yield its HTTP port and its process id."""
     port, rpc = free_ports(2)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "influxdb.conf")

@@ -5,7 +5,7 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     lost-1        3 nodes, 1 replica, 6 databases; one node killed
     lost-2        5 nodes, 3 replicas, 10 databases; two nodes killed
     frozen        3 nodes, 3 replicas; one node stopped by SIGSTOP: the longest call through the others
-    slow          3 nodes, 3 replicas; each fsync of the node that leads a group takes one second more
+    slow          3 nodes, 3 replicas; each fsync of a node that leads a group takes one second more
     restart       3 nodes, 3 replicas; one node killed and started: time until it answers reads and writes
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_parse.py [--rounds 200]
 
-The column "cold" is the first parse of the statement in a new process whose parser tables `warm()` has filled; for the
-column "first", these tables were empty. All figures are the CPU time of one thread; the warm figures are the best of
-the rounds.
+The column "first" is the first parse of the statement in a new process, when the parser tables are empty; for the
+column "after warm()", `warm()` has filled these tables. All figures are the CPU time of one thread; the figures of the
+other columns are the best of the rounds.
 """
 
 from __future__ import annotations

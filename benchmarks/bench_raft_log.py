@@ -2,7 +2,7 @@
 
 python benchmarks/bench_raft_log.py [folder]
 
-Each case is paired with the same bytes appended to a plain file by one `writev`, and one `fdatasync` if the log fsyncs.
+Each case is paired with the same bytes written to a plain file by one `writev`, and one `fdatasync` if the log fsyncs.
 An fsync of a growing file costs more than an fsync of a file that was filled with zeros beforehand. The log's files are
 filled beforehand; the plain file is measured in both ways. `folder` should be on the disk that is to be measured.
 """

@@ -2,7 +2,8 @@
 
 python benchmarks/bench_registration.py [--devices 20000] [--only rows,bulk]
 
-Each case writes a row to each of many devices of an embedded database: ten DOUBLE series, a thousand devices a parent.
+Each case writes a row to each of many devices of an embedded database. Each device has ten DOUBLE series, and each
+parent path has a thousand devices.
 
     rows      Connection.insert with a device for each row, 1,000 devices a call
     bulk      BulkWriter.add, one call per device
@@ -97,7 +98,7 @@ def write_batch(connection, case, first, rng):
 
 
 def write_all(connection, case, count, rng):
-    """Write the devices; return the processor time of each batch in seconds."""
+    """Write the devices; return the processor time in seconds of each batch after the first one."""
     if case == "template":
         set_template(connection)
     return [write_batch(connection, case, first, rng) for first in range(0, count + BATCH, BATCH)][1:]

@@ -4,9 +4,9 @@ python benchmarks/bench_remote_read.py [million points]
 
 The node that has the series is a separate process, the holder. `blocks` reads blocks that the holder keeps in memory,
 to measure codec and transport. `join` reads a hundred series concurrently, a block of each in turn; the holder has too
-few streams for them, so most blocks take a call. `store` reads a real store without a cache, whose files are decoded
-during the read; the time of the same scan in the holder's process is printed next to it. `average` runs AggregateScan
-for `count` and `avg`, over all time or in windows of 600 and 60 points.
+few streams for them, so most blocks need separate calls. `store` reads a real store without a cache, whose files are
+decoded during the read; the time of the same scan in the holder's process is printed next to it. `average` runs
+AggregateScan for `count` and `avg`, over all time or in windows of 600 and 60 points.
 """
 
 from __future__ import annotations

@@ -66,13 +66,13 @@ class Rest:
         return self._connection.getresponse().read()
 
     def close(self) -> None:
-        """Drop the database."""
+        """Drop the database, and close the connection."""
         self._post("nonQuery", json.dumps({"sql": f"delete database {DATABASE}"}).encode())
         self._connection.close()
 
 
 def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
-    """Print the durations of calls to each service, with alternating rounds."""
+    """Print the durations of calls to each service, in alternating rounds."""
     medians: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:

@@ -14,7 +14,7 @@ in random order, so the share of found mutants among the tried mutants estimates
 Simulations take longer than tests, and begin after all mutants of a core have been tried against the tests.
 
 tests/equivalent_mutants.toml lists mutants that no test can or should find, each with the reason; these mutants are not
-tried. The exit code is 1 if fewer than 90 % of a core's mutants were found.
+tried. The exit code is 1 if fewer than 90 % of a core's tried mutants were found.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mutation import Mutant, functions, mutants
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "build" / "automutants"
 EQUIVALENTS = ROOT / "tests" / "equivalent_mutants.toml"
-#: The share of each core's mutants that must be found.
+#: The share of each core's tried mutants that must be found.
 SHARE_MIN = 0.9
 #: The maximum processor seconds of the tests that are run for one mutant.
 BUDGET_S = 4.0

@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engine.model.checking import check
 from engine.model.hardly_sql import attack
 
-#: The compared results per round in each of three layouts, and the random texts per round.
+#: Per round: the steps that fill a database, the layouts in which it is stored, the queries on each layout, and the
+#: random texts.
 _STEPS, _LAYOUTS, _QUERIES, _TEXTS = 15, 3, 20, 200
 
 

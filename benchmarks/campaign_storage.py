@@ -66,7 +66,7 @@ Round = Callable[[int], Counter[str]]
 
 
 def crashes(seed: int) -> Counter[str]:
-    """Crash a random story at each disk operation; continue it on some of the resulting disks, and crash again."""
+    """Crash a random story at every or every second disk operation; continue on some of the disks, and crash again."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -108,7 +108,7 @@ def answers(seed: int) -> Counter[str]:
 
 
 def bad_files(seed: int) -> Counter[str]:
-    """Open mutated files."""
+    """Open mutated files, and folders that contain one."""
     survivals = Survivals()
     samples = kinds()
     attack(samples, seed, FILES, survivals)

@@ -58,7 +58,7 @@ def saros_command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 class World:
-    """A server, two instances with senders, and the links between them."""
+    """A server or cluster, two instances with senders, and the links between them."""
 
     def __init__(self, folder: Path, proxy: TcpProxy, points: int, chance: Random, nodes: int) -> None:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance

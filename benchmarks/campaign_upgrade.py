@@ -6,7 +6,7 @@ python benchmarks/campaign_upgrade.py [--former v0.1.0] [--kills 2] [--seed 1] [
     2  start three nodes of that release, and the clients of `campaign_cluster`, which use the driver of this version
     3  for each node: SIGTERM, wait until every lane of writes continues without the node; start the node with this
        version, and wait until all nodes are ready and every lane continues;
-       then kill nodes with SIGKILL, whatever their version, and audit
+       then kill nodes of any version with SIGKILL, and audit
           an audit compares every point, at each node too, with the clients' ledgers: nothing lost or wrong
 
 The order of the nodes and the kills are drawn from the seed. After a violation, the exit code is 1, and folder, ledgers

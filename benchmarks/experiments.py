@@ -51,7 +51,7 @@ STEP_MS = 1_000
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
-#: Phases are measured for the change from this size, as in figure 6.2.
+#: Phases are measured for the change from this number of nodes, as in figure 6.2.
 PHASES_OF = 4
 CALM_SECONDS, STEADY_SECONDS = 3.0, 15.0
 MILLION = 1_000_000
@@ -177,7 +177,7 @@ def loaded() -> Numbers:
 
 
 def _members(cluster: LocalCluster) -> Numbers:
-    """Measure how long stage one and all of each change take, and the phases of the growth from 4 to 5 nodes."""
+    """Measure how long stage one and the whole of each change take, and the phases of the growth from 4 to 5 nodes."""
     adds, removes, phases = [], [], {}
     for size in SIZES_OF_CLUSTERS[:-1]:
         time.sleep(CALM_SECONDS)

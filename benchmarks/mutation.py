@@ -6,8 +6,9 @@
     probed_code(file)      code objects that call a function with the line of each statement before it is executed
 
 A mutant is installed with `function.__code__ = ...`: all references to the function then run the mutant, and the rest
-of the program runs at full speed. Only functions of modules and classes are mutated, including nested functions. Module
-constants, defaults and decorators are not mutated, and neither are assertions, raised exceptions, and logger calls.
+of the program runs at full speed. Only functions of modules and classes are mutated, including the functions nested in
+them. Module constants, defaults and decorators are not mutated, and neither are assertions, logger calls, and the
+exceptions that `raise` statements raise.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _is_plain(test: ast.expr) -> bool:
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Return whether the node is never mutated: an assertion, f-string, signature, docstring or call of a logger."""
+    """Return whether the node is never mutated, such as an assertion, f-string, signature, docstring or logger call."""
     match node:
         case ast.Assert() | ast.JoinedStr() | ast.arguments() | ast.Expr(ast.Constant()) | ast.keyword(arg="strict"):
             return True

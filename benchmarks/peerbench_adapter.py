@@ -66,7 +66,7 @@ class Embedded(Adapter):
         self.connection.close()
 
     def create(self):
-        """Load everything that is otherwise loaded at first use, since the workload measures no first calls."""
+        """Load everything that is otherwise loaded at first use, which should not be measured; create the devices."""
         sample = next(self.w.batches(10, self.kinds))
         self.connection.insert("root.first.d", sample.times, sample.cols, aligned=self.aligned)
         self.cursor.execute("flush")
@@ -88,7 +88,7 @@ class Embedded(Adapter):
         total = 0
         for file in Path(self.folder).rglob("*"):
             if "log" not in file.parts:
-                with suppress(FileNotFoundError):  # a temporary file that has got its name meanwhile
+                with suppress(FileNotFoundError):  # a temporary file that was renamed in the meantime
                     total += file.stat().st_blocks * 512 if file.is_file() else 0
         return total
 

@@ -4,8 +4,8 @@
 
 A goal is a ratio of Saros' figure to the best peer's: a minimum for rates, a maximum for times and bytes. A cell has
 the best and the median of the rounds, and the CPU seconds of client and server. With `--others`, rounds are ignored in
-which other processes used more than this number of processors. Saros is measured with the durability that the goal
-names.
+which other processes used more than this number of processors. Of Saros' results, those with the durability that the
+goal names count; for queries, all results count.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Simulation:
         heapq.heappush(self._events, (self.now + delay, self._count, event))
 
     def run(self, seconds: float, until: Callable[[], bool] | None = None) -> float:
-        """Let time pass, at most until `until` (checked ten times per second) holds; return the seconds."""
+        """Let `seconds` pass, or less if `until` holds earlier (checked every 0.1 s); return the elapsed seconds."""
         began, end, look = self.now, self.now + int(seconds * SECOND), self.now
         while self._events and self._events[0][0] <= end:
             self.now, _, event = heapq.heappop(self._events)

@@ -80,7 +80,7 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class SarosStreamWriter(DataSourceStreamArrowWriter):
-    """Writes micro-batches as tablets. With the option `progress`, each batch is written only once."""
+    """Writes micro-batches as tablets. With the option `progress`, a committed batch is not written again."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -111,7 +111,10 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
 
     @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Record the batch as committed. Raises SourceError if a task failed permanently."""
+        """Record the batch as committed if the option `progress` is given.
+
+        Raises SourceError if a task failed permanently.
+        """
         refuse_failed(messages)
         options = self._options
         if options.progress is None or is_written(options.connecting, options.progress, batchId):

@@ -36,7 +36,7 @@ def cast(array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
     if array.type == type_:
         return array
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns" and pa.types.is_timestamp(type_):
-        array = pc.floor_temporal(array, unit="microsecond")  # as the option timeType says
+        array = pc.floor_temporal(array, unit="microsecond")  # as documented for the option timeType
     try:
         return array.cast(type_)
     except pa.ArrowInvalid as error:

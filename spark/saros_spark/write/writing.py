@@ -226,7 +226,7 @@ class _Bounds:
         self._known: set[str] = set()
 
     def check(self, rows: Rows) -> None:
-        """Raise SourceError naming the first row outside of the replaced data."""
+        """Raise SourceError if rows are outside the replaced data, naming one of them."""
         wanted = self._replacement
         if rows.device not in self._known:
             if not any(pattern.matches(split_path(rows.device)) for pattern in self._patterns):
