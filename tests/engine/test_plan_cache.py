@@ -16,6 +16,7 @@ from saros_engine.base.errors import EngineError, SemanticError
 from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.planner import PlanContext, plan_select
+from saros_engine.planning import plan_template
 from saros_engine.planning.plan_cache import PlanCache, Planned, PlanRequest
 from saros_engine.planning.plan_template import outline_of
 from saros_grammar.bind import ParameterBinder
@@ -223,6 +224,14 @@ def test_what_is_met_once_is_not_kept_unless_it_names_many_series(text: str, kep
     for value in (1, 2, 3):
         met(cache, statements.get(f"select {text} where time > {value}"), ())
     assert (3 - kept, kept) == cache.counts()
+
+
+def test_very_wide_plans_are_kept_for_equal_values_only(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_template, "_WIDTH_MAX", 1)
+    for _ in range(2):
+        for time in (1, 2):
+            assert [[time, float(time), 10.0 * time]] == ask(engine, f"select a, b from root.** where time = {time}")
+    assert 2 == engine.engine.counters().plans_made
 
 
 @pytest.mark.parametrize(

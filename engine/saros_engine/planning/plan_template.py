@@ -37,6 +37,8 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
+#: The width of plans beyond which there is no template: it would take four times as long as the plan, and much memory.
+_WIDTH_MAX = 20_000
 #: The types of fields whose values contain no structs; most fields have one of these types.
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
@@ -155,6 +157,8 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
     cut = select.limit is not None or select.offset is not None
     logical = plan_select(replace(select, limit=_ONE if cut else None, offset=None), replace(context, time=hole))
     root = logical.root
+    if width(root) > _WIDTH_MAX:
+        return None
     if isinstance(root, Limit):
         root = root.child
     givens = tuple({part for part in parts_of(root) if type(part) is PlanParameter})

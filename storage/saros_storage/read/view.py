@@ -76,7 +76,10 @@ class LocalReadView:
 
         The scan is cut only between partitions. All devices of a file are assumed to have equal shares of its bytes.
         """
-        parts = [_device_extent(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
+        partitions = self._partitions_of(request.device)
+        if len(partitions) < 2:
+            return []
+        parts = [_device_extent(snapshot, request.device) for snapshot in partitions]
         known = [part for part in parts if part is not None]
         least = max(_CUT_BYTES_MIN, sum(size for _, size in known) // _CUTS_MAX)
         found: list[int] = []
