@@ -1,4 +1,4 @@
-"""Generates files about functions of one row, nested functions, and functions that look at earlier rows."""
+"""Generate files about functions of one row, nested functions, and functions that look at earlier rows."""
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
 
