@@ -3,7 +3,7 @@
     point    a step that a node has just taken (`tests/cluster/faulted_node.py`), at which it stops itself
     role     the leader of the meta group, another existing node, or the joining node
     kind     kill     SIGKILL, and a restart after a second
-             lose     SIGKILL; the node is given up, and removed or replaced by a new one
+             lose     SIGKILL; the node is declared lost, and removed or replaced by a new one
              pause    the node stops for six seconds, longer than an election takes
              cut      the node continues, without any messages for six seconds
              full     the node continues, with a full disk for six seconds

@@ -1,4 +1,4 @@
-"""Errors between a sender and a receiver. Each class stands for one action that the caller should take."""
+"""Errors between a sender and a receiver. Each class requires a different action of the caller."""
 
 from __future__ import annotations
 

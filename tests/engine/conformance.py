@@ -1,4 +1,4 @@
-"""Reads the conformance cases and compares answers by the rules in their README, for `test_conformance`."""
+"""Read the conformance cases and compare answers by the rules in their README, for `test_conformance`."""
 
 from __future__ import annotations
 

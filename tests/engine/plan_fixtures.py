@@ -55,7 +55,7 @@ def select_of(text: str) -> Select:
 
 
 def expression_of(text: str) -> Expression:
-    """Return the bound form of an expression in WHERE."""
+    """Return the syntax tree of an expression in WHERE."""
     where = select_of(f"select s1 from root.a.d1 where {text}").where
     assert where is not None
     return where

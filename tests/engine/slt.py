@@ -5,7 +5,7 @@
     statement error 701 some words  it fails with this code, and the error message contains the words
     query                           it returns the header and rows below the line ----, with cells separated by " | "
 
-A record ends at an empty line; comments before the record belong to it. Each file starts with an empty database.
+A record ends at an empty line; comments can precede it. Each file starts with an empty database.
 `PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.
 """
 
@@ -33,7 +33,7 @@ class Record:
 
 
 def parse(content: str) -> list[Record]:
-    """Return the records of a file's content; a comment is a record, too."""
+    """Return the records of a file's content; comments become separate records."""
     records = []
     for block in content.split("\n\n"):
         lines = block.strip("\n").split("\n")

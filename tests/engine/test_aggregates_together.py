@@ -94,9 +94,9 @@ CALLS = ["avg({0})", "count({0}), sum({0})", "max_value({0}), min_time({0})", "l
 @pytest.mark.parametrize("group", ["", WINDOWS, "group by ((0, 2900], 350ms)", "group by ([0, 2600), 9ms, 50ms)"])
 def test_together_they_say_what_each_says(engine: Engine, what: str, group: str, parallelism: int) -> None:
     engine.set_options(EngineOptions(parallelism=parallelism))
-    # d6 must be queried separately, because it has a column of another type.
     expected = alone(engine, what, group)
     names = ", ".join(what.format(name) for name in SERIES)
+    # ALIGN BY DEVICE cannot include d6, because d6 has a column of another type.
     same = ", ".join(device for device in DEVICES if device != DEVICES[6])
     for _ in range(2):
         by_device = bits(engine.ask(f"select {names} from {same} {group} align by device")[1])

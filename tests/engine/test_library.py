@@ -268,7 +268,7 @@ def test_coefficients_solve_yule_walker() -> None:
 
 
 def test_envelope_finds_the_beat() -> None:
-    """The signal is (2 + cos(2 pi 3 t)) cos(2 pi 20 t); its envelope has 2 at 0 Hz, and half of 1 at 3 Hz."""
+    """The signal is (2 + cos(2 pi 3 t)) cos(2 pi 20 t); its envelope's spectrum has 2 at 0 Hz, and 0.5 at 3 Hz."""
     seconds = np.arange(0, 1, 0.01)
     values = (2 + np.cos(2 * math.pi * 3 * seconds)) * np.cos(2 * math.pi * 20 * seconds)
     found = dict(run("envelope", (np.arange(100) * 10).tolist(), values.tolist()))

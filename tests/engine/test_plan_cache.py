@@ -106,7 +106,7 @@ def test_a_plan_that_is_used_again_is_the_one_that_would_be_made(seed: int) -> N
 
 
 def _with_other_literals(text: str, parsed: Parsed, chance: random.Random) -> str:
-    """Return the statement with changes to some of its numbers and texts."""
+    """Return the statement with some of its numbers changed."""
     parts, at = [], 0
     for literal in parsed.literals:
         where = text.index(literal.text.lstrip("+-"), at)

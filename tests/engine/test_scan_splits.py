@@ -122,9 +122,9 @@ def test_only_what_is_made_of_each_row_by_itself_is_cut(body: Node, cut: bool) -
 
 
 def test_slices_of_a_device_are_told_by_their_times() -> None:
-    """1. The first slice has no rows, so the slice in the second buffer is returned first.
+    """The first slice has no rows, so the slice in the second buffer is returned first.
 
-    2. The third slice is read from the first buffer, after the second slice has ended.
+    After the second slice has ended, the third slice is read from the first buffer.
     """
 
     def rows(device: str, *times: int) -> Block:

@@ -107,7 +107,7 @@ def test_deleted_points_do_not_come_back(engine: Engine, points: Points) -> None
 
 
 def test_explain_analyze_shows_one_scan_of_series_that_keep_step(engine: Engine, points: Points) -> None:
-    """The 300 rows are in 43 pages of seven rows for each series; no row is read twice."""
+    """The 280 rows of each series are in 40 pages of seven rows; no page is read twice."""
     (_, lines) = engine.ask("explain analyze select a, b from root.g.d where time < 280")
     text = "\n".join(str(line[-1]) for line in lines)
     assert "Scan [root.g.d.(a, b)]  rows 280" in text
@@ -134,9 +134,9 @@ class Together:
 
 
 class Readers(FakeReaders):
-    """Returns a scripted reader for several series.
+    """A reader factory that returns a scripted reader for several series.
 
-    For a single series, returns a reader of one row at the range's start.
+    Its reader for a single series returns one row at the range's start.
     """
 
     def __init__(self, together: Together | None) -> None:

@@ -47,7 +47,7 @@ CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 1_200, 9_000
 
 
 class TwoNodes:
-    """Implements `ClusterInfo`."""
+    """A cluster of two nodes. Implements `ClusterInfo`."""
 
     node = TWO
     replicas = 2

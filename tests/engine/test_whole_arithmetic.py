@@ -30,7 +30,7 @@ def columns(draw: st.DrawFn, *, count: int = 1) -> tuple[DataType, list[list[int
 
 
 def outcome(compute: Callable[[], Sequence[Scalar]]) -> list[Scalar] | int:
-    """Return the results of `compute`, or the time that its error names."""
+    """Return the results of `compute`, the time that its overflow error names, or -1 for another error."""
     try:
         return list(compute())
     except UserMistake as error:

@@ -27,7 +27,7 @@ class BadLine:
         self._line = line
         self._chance = chance
         self._badness = badness
-        #: Repeated requests that will still arrive.
+        #: Requests that can arrive once more later.
         self._late: list[Callable[[], object]] = []
         self.fair = False
         self.events: dict[str, int] = {}

@@ -207,7 +207,7 @@ class Places:
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def move(self, sender: str) -> None:
-        """Complete the move. Call this only when the new replicas have all available data."""
+        """Complete the move at once, whether or not the new replicas have all available data."""
         self.kept_by[sender] = self.next.pop(sender)
         self.notes = self.notes.as_of(self.notes.version + 1)
 
@@ -313,7 +313,7 @@ class Places:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the catalog of senders as of all agreed notes."""
+        """The catalog of senders as of all agreed notes."""
         return self._ledger.now.catalog
 
     def states(self) -> list[State]:

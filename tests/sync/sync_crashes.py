@@ -202,7 +202,7 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """Call `tell` for every `step`th operation, which `tell` lets fail; return the number of failed runs."""
+    """Call `tell` for every `step`th operation, which `tell` lets fail; return the number of runs with a failure."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 

@@ -88,7 +88,7 @@ class Calls:
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
         """Compute the state columns of all calls from statistics of the input columns over spans of rows.
 
-        Each span gives one row.
+        Each span becomes one row.
         """
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):

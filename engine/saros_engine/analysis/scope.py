@@ -60,7 +60,7 @@ class Scope:
     def __init__(self, schema: SchemaReader, prefixes: Sequence[PathExpression]) -> None:
         self._schema = schema
         self._prefixes = prefixes
-        #: The series that each path in the expanded expressions stands for.
+        #: The series to which each path in the expanded expressions refers.
         self.series: dict[PathExpression, Leaf] = {}
         self._found: dict[PathExpression, list[PathExpression]] = {}
 

@@ -1,4 +1,4 @@
-"""Runs the continuous queries that are due. The queries run one after the other on a dedicated thread.
+"""Run the continuous queries that are due. The queries run one after the other on a dedicated thread.
 
 In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for the same
 moment. The second run writes the same points as the first.

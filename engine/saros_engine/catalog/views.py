@@ -85,7 +85,7 @@ def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
 
 
 def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
-    """Return the path patterns, followed by the paths of the series to which views at or below matching paths refer."""
+    """Return the path patterns, and the paths of the series to which views at or below matching paths refer."""
     texts = texts_of_views(catalogue)
     parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
     seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]

@@ -128,7 +128,7 @@ def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
 
 
 def constant_column(type_: DataType, value: Scalar, count: int) -> Column:
-    """Return a column with `count` copies of a value; None gives nulls."""
+    """Return a column with `count` copies of a value; None is a null."""
     if value is None:
         return Column.nulls(type_, count)
     if type_.is_text:
@@ -551,7 +551,7 @@ def _function(expression: FunctionCall) -> Compiled:
 
     def run(block: Block) -> Column:
         columns = [argument(block) for argument in arguments]
-        with np.errstate(all="ignore"):  # overflows give infinities, undefined results are NaN; no warnings
+        with np.errstate(all="ignore"):  # without warnings, overflows become infinities, and undefined results NaN
             return evaluate_columns(columns, block)
 
     return run

@@ -50,7 +50,7 @@ class TriggerDispatcher:
         self._waiting: deque[tuple[str, int, Callable[[], None]]] = deque()
         #: The bytes of the batches of all queued calls and of the running call.
         self._bytes = 0
-        #: True if a writer has waited in vain, and the thread has not finished a call since then.
+        #: True if a writer has waited without success, and the thread has not finished a call since then.
         self._stuck = False
         self._closing = False
         self._thread: threading.Thread | None = None

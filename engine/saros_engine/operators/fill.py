@@ -35,7 +35,7 @@ _DOUBLE_WHOLE_MAX = 1 << 52
 
 
 class FillOperator(BlockwiseOperator):
-    """Fills by PREVIOUS or VALUE. Each block of the child gives one block."""
+    """Fills by PREVIOUS or VALUE. Each block of the child becomes one block."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, child, detail=node.kind.value)

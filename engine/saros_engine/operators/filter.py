@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class FilterOperator(BlockwiseOperator):
-    """Filters block by block: each block of the child gives at most one block."""
+    """Filters block by block: each block of the child becomes at most one block."""
 
     def __init__(self, node: Filter, child: Operator, context: OperatorContext) -> None:
         super().__init__("Filter", context, child)

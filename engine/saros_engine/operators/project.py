@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class ProjectOperator(BlockwiseOperator):
-    """Evaluates expressions block by block: each block of the child gives one block."""
+    """Evaluates expressions block by block: each block of the child becomes one block."""
 
     def __init__(self, node: Project, child: Operator, context: OperatorContext) -> None:
         super().__init__("Project", context, child)

@@ -4,7 +4,7 @@ All devices have the same columns, of which the first is the name of the device.
 
     select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
 
-The result has a column if at least one device has this column. A device that has none of the columns gives no rows.
+The result has a column if at least one device has this column. A device without any of the columns has no rows in it.
 """
 
 from __future__ import annotations

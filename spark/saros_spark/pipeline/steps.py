@@ -57,7 +57,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
-    """Add an observation to the frame, and return both. The next action gives the observation the number of rows."""
+    """Add an observation to the frame, and return both. The next action stores the number of rows in it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the customary name
 

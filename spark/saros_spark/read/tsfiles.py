@@ -4,8 +4,8 @@
                      -> .parts()    (file, devices, times) that statistics do not exclude
     read_part(...)   -> record batches
 
-Each file is read independently, so a point that two files contain gives two rows. The deletions of a database (`.mods`)
-are ignored. To get one value per time, `LOAD` the files into a database.
+Each file is read independently, so a point in two files appears in two rows. The deletions of a database (`.mods`) are
+ignored. To get one value per time, `LOAD` the files into a database.
 """
 
 from __future__ import annotations

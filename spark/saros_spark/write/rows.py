@@ -3,7 +3,7 @@
     by_device   time, [device,] a column per measurement      by_time   time, a column per series, named by its path
     narrow      time, device, measurement, value
 
-Rows keep their order within a device, so the later of two rows with equal times wins. Nulls give no points. Pure.
+Rows keep their order within a device, so the later of two rows with equal times wins. Nulls are not written. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes a node of a cluster a receiver. The node's database shows senders' data in addition to the cluster's own.
+"""Make a node of a cluster a receiver. The node's database shows senders' data in addition to the cluster's own.
 
     device      owner      scans read                                           rows of clients, deletions, schema
     root.a      none       the groups of its slices                             as usual

@@ -1,4 +1,4 @@
-"""Receives the contents of one sender's round, and keeps the journal from which the round resumes after a restart.
+"""Receive the contents of one sender's round, and keep the journal from which the round resumes after a restart.
 
     load.log                     start (document, user, name) · good (content, bytes) · done (content) ...
     data/<sha256>.part           the first bytes of a content

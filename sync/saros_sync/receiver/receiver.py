@@ -1,4 +1,4 @@
-"""Handles the rounds of all senders: requests, commits, and recovery at the start.
+"""Handle the rounds of all senders: requests, commits, and recovery at the start.
 
     <data>/sync-receiver/device_owner          senders, their rounds, their devices (`catalog`)
                          <sender>/load.log     the round in progress (`incoming`)

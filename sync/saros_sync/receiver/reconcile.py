@@ -1,4 +1,4 @@
-"""Computes the schema changes that give a store a sender's devices with the sender's definitions.
+"""Compute the schema changes that give a store a sender's devices with the sender's definitions.
 
     sender   root.e.d aligned {a DOUBLE, b INT32 alias x}       store   root.e.d aligned {a FLOAT, c TEXT}
     first    drop root.e.d.a, root.e.d.c                        then    create a DOUBLE, b INT32 alias x

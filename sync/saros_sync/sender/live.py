@@ -1,4 +1,4 @@
-"""Reads the sealed files and the schema of a data folder that another process may have open and keep changing.
+"""Read the sealed files and the schema of a data folder that another process may have open and keep changing.
 
     node.json                    time unit, ticks of a slice
     groups/0/<db>/<n>/MANIFEST   replaced atomically before a file that it no longer names is removed: if linking a file

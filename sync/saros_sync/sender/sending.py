@@ -1,4 +1,4 @@
-"""Sends rounds to one receiver. A round mirrors this instance's sealed data, and survives crashes of either side.
+"""Send rounds to one receiver. A round mirrors this instance's sealed data, and survives crashes of either side.
 
     no journal                 take a snapshot, then journal `start`
     start ... sent, sent       ask which contents the receiver lacks; send them, the schema first, then files; commit

@@ -1,4 +1,4 @@
-"""Generates files about functions of one row, nested functions, and functions that look at earlier rows."""
+"""Generate files about functions of one row, nested functions, and functions that look at earlier rows."""
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
 
@@ -53,7 +53,7 @@ def _sign(value: float) -> float:
     return float((value > 0) - (value < 0))
 
 
-#: Functions whose results are exact, and functions of whose results only the first nine digits are compared.
+#: Functions whose results are exact. Below, functions whose results are compared after rounding to six decimals.
 _EXACT: dict[str, Callable[[float], float]] = {
     "sqrt": _root,
     "ceil": lambda v: float(math.ceil(v)) or math.copysign(0.0, v),
@@ -236,7 +236,7 @@ Points = list[tuple[int, Any]]
 
 
 def _steps(points: Points) -> Iterator[tuple[int, Any, int, Any]]:
-    """Return (previous time, previous value, time, value) of each point except the first."""
+    """Yield (previous time, previous value, time, value) of each point except the first."""
     for (before, low), (time, high) in itertools.pairwise(points):
         yield before, low, time, high
 

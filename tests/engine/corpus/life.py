@@ -1,4 +1,4 @@
-"""Generates files about paged schema queries, deletions, time to live, and types of written values."""
+"""Generate files about paged schema queries, deletions, time to live, and types of written values."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ def kind_of(expression: Expression) -> str:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """Return the expression and all its parts, from left to right."""
+    """Yield the expression and all its parts, from left to right."""
     yield expression
     for part in expression.under:
         yield from parts(part)
@@ -390,7 +390,7 @@ def aggregates_in(expressions: Sequence[Expression]) -> list[Aggregate]:
 
 
 def with_series(expression: Expression, chosen: Iterator[Series]) -> Expression:
-    """Replace the paths of the expression, from left to right, and return it."""
+    """Return the expression with its paths replaced by `chosen`, from left to right."""
     if isinstance(expression, Series):
         return next(chosen)
     changed: dict[str, object] = {}

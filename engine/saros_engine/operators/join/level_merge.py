@@ -20,7 +20,7 @@ _BY_TIME = frozenset({"first_value", "last_value"})
 
 
 class LevelMergeOperator(BlockwiseOperator):
-    """Merges block by block: each block of the child gives one block."""
+    """Merges block by block: each block of the child becomes one block."""
 
     def __init__(self, node: LevelMerge, child: Operator, context: OperatorContext) -> None:
         super().__init__("LevelMerge", context, child, detail=f"{len(node.calls)} groups")
