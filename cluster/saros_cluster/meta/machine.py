@@ -115,7 +115,7 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """Return the entry with which a request took effect, or None if it had no effect or is long ago."""
+        """Return the entry with which a request took effect, or None if it had no effect or is no longer remembered."""
         with self._lock:
             return self._requests.entry_of(request)
 

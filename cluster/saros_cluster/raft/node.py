@@ -680,7 +680,7 @@ class RaftNode:
         if index <= self._applied:
             return
         self._applied = index
-        if index > self._log.applied:  # otherwise a snapshot replaced their effects
+        if index > self._log.applied:  # otherwise, a snapshot has replaced the effects of these entries
             self._log.mark_applied(index)
 
     def validate(self) -> None:
@@ -698,7 +698,7 @@ class RaftNode:
 
 
 def _log_of(restored: Restored) -> tuple[EntryLog, bool]:
-    """Return the log, and whether it must restart: a crash came between installing a snapshot and cutting the log."""
+    """Return the log, and whether it must restart because a crash came after a snapshot was installed."""
     base, applied = restored.base, restored.applied
     log = EntryLog(base, restored.entries, base.index)
     if applied is None or applied.index <= base.index:

@@ -1,4 +1,4 @@
-"""A leader's knowledge of one follower, and the decision on what to send to the follower next.
+"""A leader's knowledge of one follower, and the choice of the entries or the snapshot to send next.
 
               rejected                          compacted
     PROBE <----------------- REPLICATE    PROBE ----------> SNAPSHOT

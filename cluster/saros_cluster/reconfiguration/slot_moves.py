@@ -189,7 +189,7 @@ class SlotMoves:
 def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
     """Decode a request about a move.
 
-    Return the replica of its source, and `count` numbers, of which the first is the move's epoch.
+    Return the local replica of the move's source, and `count` numbers, the first of which is the move's epoch.
 
     Raises BadRequest, NotHere.
     """
