@@ -1,7 +1,7 @@
-"""The clients of a campaign, each of which makes one call after another and records the results.
+"""The clients of a campaign. Each client makes one call after another, and records the results.
 
     Writer          batches of new points on its lanes; each lane is a device, and walks from slice to slice
-    RegisterClient  writes, deletes and reads a few points that others use too: registers
+    RegisterClient  writes, deletes and reads registers, which are points that several clients use
     ReplicaReader   reads the registers weakly, at one node after another, by connections that use no other node
 
 Every written value is unique: it is `process << 40 | number`. Like application programs, most clients keep their

@@ -4,7 +4,7 @@
                     └──────> operations on registers ──> history.py
 
     lost       an acknowledged point is missing             wrong     a point has another value than written
-    extra      a point that no client wrote, or whose write failed (unknown outcomes are allowed)
+    extra      a point that no client wrote, or a point whose write failed (unknown outcomes are allowed)
     disorder   times do not increase
     torn       only some points of a batch are there, although a batch of one slice is atomic
     diverged   two replicas differ, although nothing was written for a long time
@@ -155,7 +155,7 @@ def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -
 
 
 def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
-    """Return a violation if a part of some batch is missing and another part is there.
+    """Return a violation if a batch was found only in part.
 
     `missing` excludes acknowledged points, which `compare` reports as lost.
     """

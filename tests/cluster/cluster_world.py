@@ -287,7 +287,7 @@ class World:
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Members that the main thread will kill, each at the point that it has reached.
+        #: Members that the main thread will kill, wherever their tasks are at that moment.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
         #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
@@ -497,7 +497,7 @@ class World:
             self._doom(member, 40)
 
     def be_envied(self, member: Member) -> None:
-        """With some probability, crash a member that installs a snapshot."""
+        """With some probability, crash a member that is about to install a snapshot."""
         if not self.healed and self.random.random() < 0.3:
             self._doom(member, 12)
 

@@ -1,12 +1,13 @@
 """Simulated clusters in which points are deleted, or series and databases dropped, while partitions are registered.
 
-    DeletionWorld(seed).run()     each client writes to new partitions, deletes or drops what it wrote, looks, and
-                                  writes there again; it gives up soon and asks another node, while a fault keeps the
-                                  first one waiting
+    DeletionWorld(seed).run()     each client writes to new partitions, deletes or drops the written points, reads,
+                                  and writes there again; while a fault delays a node, the client soon gives up and
+                                  asks another node
 
-In half of the worlds, points are deleted: when a late attempt of a deletion arrives, there are points that were written
-after the answer to another attempt. In the other worlds, series are dropped: the coordinator of the drop does not reach
-the group that has the points. Then a client writes to the series through another node, to which the drop is not known.
+In half of the worlds, points are deleted. When a late attempt of a deletion arrives, clients have already written new
+points after the answer to another attempt. In the other worlds, series are dropped: the coordinator of the drop does
+not reach the group that has the points. Then a client writes to the series through another node, which does not know of
+the drop.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NODES = 5
 #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: Two numbers of new partitions to each of which a client writes a point: before it deletes points, and before it drops
+#: The numbers of new partitions to which a client writes one point each: before it deletes points, and before it drops
 #: a series.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
@@ -163,7 +164,7 @@ class DeletionWorld(DirectedWorld):
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """A node gets a request to delete points or drop series: with some probability, cause a fault of that node."""
+        """With some probability, cause a fault of a node that gets a request to delete points or drop series."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:

@@ -71,7 +71,7 @@ class DirectedWorld(World):
     # ------------------------------------------------------------------ looking
 
     def up(self) -> dict[NodeId, Life]:
-        """The nodes that are up."""
+        """Return the running life of each node that is up."""
         return {id_: member.life for id_, member in self.members.items() if member.is_up and member.life is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:

@@ -3,7 +3,7 @@
     D/befall.NAME     the process that reaches point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
                       the test kills it, or continues it
     D/full            while this file exists, the disk is full
-    D/slow            while this file exists, each fsync takes longer by the number of seconds that the file contains
+    D/slow            while this file exists, each fsync takes longer; the file contains the additional seconds
     D/cut             while this file exists, the node and the others do not hear each other
 
 The node differs from a normal one in three ways: some of its functions also check whether these files exist; leases of

@@ -63,10 +63,10 @@ class Operation:
     process: int
     #: The operations of a session do not overlap. A client that reconnects begins a new session.
     session: str
-    #: Its number within the session.
+    #: The number of the operation within the session.
     sequence: int
     invoked_ns: int
-    #: None: there was no result.
+    #: None if there was no result.
     returned_ns: int | None
     kind: Kind
     register: Register

@@ -43,7 +43,7 @@ class NameServer:
         return head + question[_HEADER.size : end] + record
 
     def close(self) -> None:
-        """End."""
+        """Stop the server."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waking:
             waking.sendto(b"", ("127.0.0.1", self.port))
         self._thread.join()

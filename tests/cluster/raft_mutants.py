@@ -31,7 +31,7 @@ mutant = planting(MUTANTS)
 
 @mutant
 def counts_entries_of_earlier_terms(plant):
-    """Figure 8 of the paper."""
+    """A leader commits entries of earlier terms by counting replicas (figure 8 of the Raft paper)."""
 
     def advance(self):
         log = self._log

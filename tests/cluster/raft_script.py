@@ -6,7 +6,7 @@
     campaign N                      tick until the node requests votes
     hasten N                        the node is told not to wait for the election timeout
     win N | elect N                 the others forget their leader, N campaigns and wins; elect N: its first entry, too
-    forget N ...                    tick until the followers would vote for another node
+    forget N ...                    tick until these followers would vote for another node
     propose N data [count]          | single N data count: one by one | propose-bytes N size
     change N version voters=1,2 [learners=3] | alone N version [learners=3]
     transfer N to | transfer-among N nodes | step-down N | compact N index

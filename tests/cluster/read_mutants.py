@@ -95,7 +95,7 @@ def forgets_partitions_when_it_starts(plant: Plant):
 
 @mutant
 def joins_its_groups_again_after_it_was_removed(plant: Plant):
-    """When it is started again."""
+    """A node that was removed from the cluster joins its former groups again when it is restarted."""
     plant(node_module, "write_durably", lambda disk, path, data: None)
 
 

@@ -1,4 +1,4 @@
-"""How long a group remembers the requests that have taken effect, and for which slots."""
+"""The memory of requests that have taken effect: its length, and the slots for which a request counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a group has had no leader, and how much longer a request waits for one."""
+"""The time for which a group has had no leader, and the time for which a request still waits for one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Memory:
         return Rows([])
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class DropsAcknowledgedWrites(Memory):

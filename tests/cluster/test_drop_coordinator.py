@@ -1,4 +1,4 @@
-"""How long a coordinator repeats requests if other drops or moves of slots overtake them."""
+"""The time limit for repeating requests that drops or moves of slots overtake again and again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Moving:
 
 
 def outcome_of(act: Callable[[DropCoordinator, Moving], None]) -> tuple[float, int]:
-    """Return how many seconds the coordinator tries, and how many times."""
+    """Return the number of seconds for which the coordinator tries, and the number of attempts."""
     moving = Moving()
     coordinator = DropCoordinator(moving, moving, moving, moving, moving, moving)  # type: ignore[arg-type]
     with pytest.raises(UserMistake, match="slots move"):

@@ -1,4 +1,4 @@
-"""Which writes a drop overtakes."""
+"""The writes that are refused because a drop has overtaken them."""
 
 from __future__ import annotations
 

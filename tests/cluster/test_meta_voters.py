@@ -100,7 +100,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """If a group has too many voters, but most of those that it would keep are silent, it gives up none."""
+    """A group with too many voters keeps them all if most of the voters that would remain are silent."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)

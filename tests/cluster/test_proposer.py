@@ -78,7 +78,7 @@ class Cluster:
         self.proposer.propose(group, b"command", deadline_ns=deadline_ns)
 
     def waits_s(self, deadline_ns: int | None = None) -> float:
-        """Return how long a request waits until it fails."""
+        """Return the number of seconds after which a request fails."""
         began_ns = self.elapsed_ns
         with pytest.raises(NoLeader):
             self.try_to_propose(deadline_ns=deadline_ns)

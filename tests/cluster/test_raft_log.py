@@ -333,9 +333,9 @@ def test_a_failed_fsync_ends_the_log() -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "bad"])
 def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: int) -> None:
-    """Repeat the same calls; each time, let another disk operation fail.
+    """Repeat the same calls. In each round, let a different disk operation fail.
 
-    After the failure, the log stops; but if the disk was only full, it continues.
+    The log stops after the failure, or continues if the disk was only full.
     """
     fails_at = 0
     while True:

@@ -172,7 +172,7 @@ class Cluster:
         return json.dumps({"index": 7 if name == CATCH_UP else 0, "schema": delta.to_json()}).encode()
 
     def waited_s(self, *groups: int) -> float:
-        """Return how long a request waits before it fails."""
+        """Return the number of seconds after which a request fails."""
         began_ns = self.elapsed_ns
         with pytest.raises(NoLeader, match=r"group 3 \(node 3\)"):
             self.barrier.catch_up(map(GroupId, groups), STRONG_SECONDS)
@@ -487,7 +487,7 @@ def some_series(database: str) -> tuple[SchemaChange, ...]:
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_asked(make: Make, moves: bool) -> None:
-    """If `moves` is True, slots move while the groups are asked. So a former owner may have answered."""
+    """If `moves` is True, slots move while the groups are asked. A former owner may then have answered."""
     cluster = make(gone=())
     database, _ = cluster.database(TWO, THREE)
     cluster.know({database: {}})
@@ -671,7 +671,7 @@ def test_a_member_that_is_behind_is_not_the_last_one_asked(make: Make) -> None:
 
 
 def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None:
-    """If an entry of a remote group does not change its schema, it does not count. Neither does a late reply."""
+    """Entries of a remote group that do not change its schema do not count, and late replies do not count either."""
     cluster = make(local=(1,), gone=())
     cluster.know({})
     shown = []

@@ -52,7 +52,7 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         assert 1_000 == len(ask(NodeId(2), PULL, b""))
     ask(NodeId(2), DONE, b"")
-    assert 6 * SECOND == clock.ns - began_ns  # each piece waits for the time that the previous piece may take
+    assert 6 * SECOND == clock.ns - began_ns  # each of the last three pieces waits 2 s because of the piece before it
     assert ReceiveCounters(7, 3_200, 4_000, 6.0) == inflow.received()
     inflow.begin(7)
     assert 4_000 == inflow.received().bytes

@@ -510,7 +510,7 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
 
 
 def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them_is_here_again(tmp_path: Path) -> None:
-    """The state file says that the slots left, but some of their points must still be replayed from the log."""
+    """The slots have left according to the state file, but some of their points are still replayed from the log."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -600,7 +600,7 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
 def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then, the group that owns the series now may have created them again."""
+    """The new owner of the series may have created them again before the old group applies the drop."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)

@@ -150,7 +150,7 @@ def flush(member: Member) -> None:
 
 
 def test_the_log_is_freed_when_that_frees_enough_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release is expensive: it writes the state file."""
+    """A release is expensive because it writes the state file."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 3)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))

@@ -1,4 +1,4 @@
-"""The group that a row goes to."""
+"""The choice of the group to which a row is sent."""
 
 from __future__ import annotations
 

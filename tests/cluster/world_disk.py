@@ -4,7 +4,7 @@ A crash of the process loses nothing. After a power cut, each file has its synce
 first part of its unsynced writes, or by zeros; of the journal of moves (`disk_model`), a prefix is durable, or all
 moves except one.
 
-An operation takes effect at once and then takes time, but a sync first takes time and then takes effect. Since
+A sync takes effect at the end of its duration, and every other operation at the beginning of its duration. Since
 operations take time, a crash can occur in the middle of a task.
 """
 

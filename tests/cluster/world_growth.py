@@ -3,8 +3,8 @@
 Nodes join, leave, and replace each other; slots are placed by hand; changes are aborted. A joining node may be lost
 permanently: its change is aborted, or the node is given up and removed by another change. With only one replica, a node
 is lost only before it has any data, since that data would be lost with it. In beset worlds, where faults follow the
-steps of changes, some commands are late: an abort past the point of no return, a second change during another, a step
-of a finished change. Late commands must have no effect.
+steps of changes, some commands are late: an abort past the point of no return, a second change during another, or a
+step of a finished change. Late commands must have no effect.
 
 After each step, the operator looks up the result of the step, since the reply may have been lost. When faults have
 ended, every change must end, no node may be waiting to join, and every removed node must know that it is removed.
@@ -40,7 +40,7 @@ NODES_MAX = 6
 #: The smallest number of members of the meta group with which it survives the loss of one of them in any state of a
 #: change.
 _MEMBERS_TO_LOSE = 3
-#: In a world with faults in bad moments (`is_beset`), the probability that the operator sends a command too late when
+#: In a beset world (`is_beset`), the probability that the operator sends a command too late when
 #: the operator checks on a change.
 _LATE_OFTEN = 0.3
 

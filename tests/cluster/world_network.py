@@ -52,7 +52,7 @@ class Endpoint:
     streams: Mapping[str, StreamHandler]
     inbox: deque[tuple[NodeId, bytes]] = field(default_factory=deque)
     receiver: Task | None = None
-    #: Called when it crashes.
+    #: Functions that are called when the node crashes.
     broken: dict[object, Callable[[], None]] = field(default_factory=dict)
 
 

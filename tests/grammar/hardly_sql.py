@@ -1,4 +1,4 @@
-"""Random texts, some of which are statements, some nearly statements, and some neither."""
+"""Random texts: statements, texts that are almost statements, and texts that are neither."""
 
 from __future__ import annotations
 

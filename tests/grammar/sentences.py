@@ -102,7 +102,7 @@ def _walk(rule: int, chance: Random, found: list[str], depth: int) -> None:
         if isinstance(transition, NotSetTransition):
             found.append(chance.choice(("x", "1", "(", "root", "'a'")))
         elif not transition.isEpsilon:
-            tokens = [token for token in transition.label if token > 0]  # not the text's end
+            tokens = [token for token in transition.label if token > 0]  # without the token for the text's end
             found += [_shown(chance.choice(tokens), chance)] if tokens else []
         state = transition.target
 

@@ -252,7 +252,7 @@ def test_cached_statements_equal_fresh_ones(text, seed):
     for _ in range(4):
         other = varied(text, choose)
         assert answer(parse, other) == answer(SHARED.get, other)
-        # The cache has this text when it is parsed again. When other texts are parsed later, it has only their shape.
+        # Now the cache has this text itself. For other texts of its shape, the cache has only the shape.
         assert answer(parse, other) == answer(SHARED.get, other)
 
 

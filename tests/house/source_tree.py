@@ -14,7 +14,7 @@ SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "ge
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    """Return the syntax tree of each source. The first call parses: importing this module stays cheap."""
+    """Return the syntax tree of each source. The first call parses them, so that importing this module stays cheap."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 

@@ -1,4 +1,4 @@
-"""Names in backquotes in docstrings and comments exist, so a renamed identifier must be renamed in them, too."""
+"""Names in backquotes in docstrings and comments exist, so that texts are updated when an identifier is renamed."""
 
 from __future__ import annotations
 

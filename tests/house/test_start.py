@@ -99,7 +99,7 @@ print([m for m in ("grpc", "saros_server.port.listener", "saros_server.http.metr
 
 @pytest.mark.slow
 def test_reading_and_writing_loads_no_pandas(tmp_path: Path) -> None:
-    """Importing pandas takes half a second, and users need not install pandas."""
+    """Importing pandas takes half a second, and users need not have it installed."""
     code = f"""
 import saros, sys, numpy
 with saros.connect({str(tmp_path)!r}) as db:

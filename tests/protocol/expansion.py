@@ -1,7 +1,7 @@
 """A model of the move of two slots between groups during writes and reads (`docs/protocol/expansion.md`).
 
     old group    nodes 1, 2        its log: writes, FENCE          slot a: one point, written and deleted
-    new group    nodes 4, 1        its log: OPEN, writes           slot b: moves along, is empty
+    new group    nodes 4, 1        its log: OPEN, writes           slot b: empty, moves with a
     meta group     PREPARE, GROUP_READY, GO, FENCED, LOADED(slot, node), DONE(slot), CHANGE_DONE; or ABORT, GIVE_UP
 
 Raft's guarantees are assumed: a group's log is one list, and each member of the old group has applied a prefix of it. A
@@ -12,8 +12,8 @@ repeatedly.
 Faults: a node crashes once (its staged data is lost, its leases end, it replays its log), or node 4 is lost for good
 and given up. The coordinator may learn of changes arbitrarily late.
 
-One client writes, one reads. `Scope` limits the number of events. `wrong` names a rule that the protocol omits, to show
-that it is needed.
+One client writes, and another client reads. `Scope` limits the number of events. `wrong` names a rule that the protocol
+omits, to show that the rule is needed.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class Expansion:
     def _load(self, state: State, place: int, node: int) -> Iterator[tuple[str, State]]:
         copy = state.copies[place]
         source = next((at for who, at in state.leases if who == node), None)
-        if copy.state in (0, 1) and source is None:  # files that were staged under a lease that has ended do not count
+        if copy.state in (0, 1) and source is None:  # files staged under a lease that has ended do not count
             for at, held in enumerate(OLD_MEMBERS):
                 if not state.dropped[at] and self._may_pull(state, at):
                     leases, copies = _sorted(*state.leases, (node, held)), _put(state.copies, place, Copy())
@@ -344,7 +344,7 @@ class Expansion:
     def _answer(self, state: State, read: Read, old: Values, new: Values, *, visible: Values) -> None:
         """Check the result of a read; `visible` are the earlier values that the new group's member already shows."""
         if self.wrong == "M-C" and state.table is Table.NEW:
-            found = [*new, *old]  # the last arrival counts as newest
+            found = [*new, *old]  # the values that arrived last count as the newest
         elif self.wrong == "M-G":
             found = [*old, *visible, *new]  # as if the new group's files were all newer
         else:

@@ -35,7 +35,7 @@ class Node(NamedTuple):
     match: tuple[int, ...] = ()
     #: The number of entries that the node, as the leader of its term, knows to be committed.
     commit: int = 0
-    #: Whether the node knows of the meta group's END.
+    #: True if the node knows of the meta group's END.
     ended: bool = False
 
 
@@ -47,7 +47,7 @@ class State(NamedTuple):
     leaders: tuple[int, ...]
     #: All entries committed by any node.
     committed: Log = ()
-    #: Whether the meta group has END.
+    #: True if the meta group has END.
     ended: bool = False
 
     def of(self, node: int) -> Node:

@@ -7,7 +7,7 @@ from saros_scheduler.task import Blocked, DriverId, QueryId
 
 
 class IdleDriver:
-    """Does nothing, and never ends."""
+    """A driver that does nothing and never ends."""
 
     id = DriverId(QueryId("q"), 0, 0, 0)
 

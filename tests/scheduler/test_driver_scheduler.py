@@ -364,7 +364,7 @@ def test_a_lent_thread_runs_the_first_quantum_and_workers_the_others(threaded: D
 
     listener = Listener()
     threaded.submit([ScriptedDriver("one", 0, [step])], query=QueryId("one"), listener=listener, lend=True)
-    assert ([here()], [("one", None)]) == (threads, listener.ends)  # without waiting
+    assert ([here()], [("one", None)]) == (threads, listener.ends)  # true at once, since this thread ran the query
     two, several = Listener(), Listener()
     threaded.submit([ScriptedDriver("two", 0, [step, step])], query=QueryId("two"), listener=two, lend=True)
     drivers = [ScriptedDriver("several", i, [step]) for i in range(2)]

@@ -48,7 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     patch.setenv("PYSPARK_PYTHON", sys.executable)
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from PySpark, about versions of pandas, which we do not use
+        warnings.simplefilter("ignore")  # PySpark warns about versions of pandas, which Saros does not use
         from pyspark import java_gateway
         from pyspark.sql import SparkSession
 
@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
-    """A server in this process on an empty folder."""
+    """Yield the URL of a server in this process on an empty folder."""
     data = folder / "data"
     data.mkdir()
     files = folder / "files"

@@ -1,4 +1,4 @@
-"""One of three nodes is killed while a job reads or writes: the job completes, and its data are exact."""
+"""One of three nodes is killed while a job reads or writes: the job completes, and its data is exact."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ PATIENCE_S = 120
 
 
 def await_end(process: int) -> None:
-    """Wait until a process that is not our child has ended."""
+    """Wait until a process that is not a child of this process has ended."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:

@@ -171,7 +171,7 @@ def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Pa
 def test_the_later_file_is_that_of_the_later_name(
     spark: Any, url: str, tmp_path: Path, duplicates: str, kept: float
 ) -> None:
-    """Spark reads files with the same columns as one table, beginning with the largest file."""
+    """Spark reads files that have the same columns as one table, and begins with the largest file."""
     rows = "".join(f"{n},2\n" for n in range(500))
     (tmp_path / "b.csv").write_bytes(b"time,x\r\n" + rows.encode())
     (tmp_path / "a 1+%20.csv").write_text("time,x\n7,1\n")

@@ -1,4 +1,4 @@
-"""Errors of Spark's workers: those reported without a traceback, and the output of a worker whose reader is gone."""
+"""Errors of Spark's workers that are reported without a traceback, and output that no process reads any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that are frozen, so that the garbage collector of Spark's Python workers skips them."""
+"""Frozen objects, which the garbage collector of Spark's Python workers skips."""
 
 from __future__ import annotations
 

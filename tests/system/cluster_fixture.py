@@ -68,7 +68,7 @@ def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = 
 
 
 class SecuredNode(Secured):
-    """The same as `Secured`, except that the server is the only node of a cluster."""
+    """A `Secured` server that is the only node of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         (self.folder,) = with_root(make_folders(folder, 1, 1))

@@ -86,7 +86,7 @@ def run_statement(page: Page, text: str) -> None:
 
 def accessibility_faults(browser: Browser, url: str, selector: str, **options: Any) -> list[str]:
     """Return the serious faults that axe-core finds in the page at `url` once `selector` appears."""
-    context = browser.new_context(bypass_csp=True, **options)  # else the page would not run the injected script of axe
+    context = browser.new_context(bypass_csp=True, **options)  # otherwise, the page would not run axe's injected script
     try:
         page = context.new_page()
         page.goto(url)

@@ -111,7 +111,7 @@ class Weather:
             return (sender, receiver) not in self._cuts and not {sender, receiver} & self._isolated
 
     def loses(self, name: str, group: int, to: int) -> bool:
-        """Return whether the next such reply to a node is lost."""
+        """Return whether the next reply to a call with this name and group is lost on its way to the node `to`."""
         with self._lock:
             if self._losing[name] <= 0 or self._about not in (None, group) or self._to not in (None, to):
                 return False

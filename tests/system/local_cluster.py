@@ -2,11 +2,11 @@
 
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
         kill(2)  stop(2) resume(2)  restart()        SIGKILL; SIGSTOP, SIGCONT; bring all up again
-        run_with(2, program)                         another version, from the node's next start on
+        run_with(2, program)                         run another version from the node's next start on
         isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
         admit() forget(4)                            without proxies: add a node that may join, remove one that has left
 
-All connections between nodes pass through the proxy: node A's `cluster.json` names a port of node B, which is in fact
+All connections between nodes pass through the proxy: in node A's `cluster.json`, the port of node B is
 the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
 
 Signals are sent only to processes that a `LocalCluster` has started. Only one thread at a time may use it.

@@ -143,7 +143,7 @@ def test_a_command_that_cannot_be_read_does_not_get_into_a_log(town: Town) -> No
 
 
 def test_the_folder_of_a_node_is_not_on_the_wire(town: Town, tmp_path: Path) -> None:
-    """No answer names a path of the node's machine."""
+    """No answer contains a path on the node's machine."""
     folder = str(town.nodes.folders[0].parent).encode()
     for name, handler in handlers(town).items():
         for request in junk(town, name):

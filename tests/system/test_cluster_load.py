@@ -101,7 +101,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
     wait_same(cluster, rows)
     cluster.run(2, "insert into root.other.d(time, n) values (0, 7)")
     rows[2][0] = (0, 7, rows[2][0][2])
-    wait_same(cluster, rows)  # a later write wins
+    wait_same(cluster, rows)  # the later row has replaced the loaded one
     cluster.run(0, "flush")
     wait_same(cluster, rows)
     wait_until(lambda: not staged(cluster))

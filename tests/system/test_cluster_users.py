@@ -504,7 +504,7 @@ def test_a_certificate_is_taken_when_it_fits_its_key(tmp_path: Path) -> None:
     clock.monotonic_s += 2
     assert first is files.now()
     (new / "node1.key").replace(out / "node1.key")
-    assert first is files.now()  # it looks once a second
+    assert first is files.now()  # the files are checked once a second
     clock.monotonic_s += 2
     second = files.now()
     assert ((out / "node1.pem").read_bytes(), (out / "node1.key").read_bytes()) == (second.certificate, second.key)
@@ -513,7 +513,7 @@ def test_a_certificate_is_taken_when_it_fits_its_key(tmp_path: Path) -> None:
 
 
 class HandClock(SystemClock):
-    """Monotonic seconds by hand."""
+    """A clock whose monotonic time a test sets."""
 
     monotonic_s = 100
 

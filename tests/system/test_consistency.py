@@ -2,7 +2,7 @@
 
                 connected               cut off
     strong      all acknowledged        2017 within its deadline, never older than what was acknowledged before
-    mid         the same                the data of the node's own replicas, flagged `stale`; or the same
+    mid         as strong               the data of the node's own replicas, flagged `stale`; or as strong
     weak        committed, maybe old    committed, maybe old
 
 A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; the value of a read is compared with the last
@@ -231,7 +231,7 @@ def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> No
 
 
 def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
-    """The results are those of one node, since a connection stays at its first node as long as that node answers."""
+    """All results come from one node, since a connection stays at its first node as long as that node answers."""
     town = served
     town.arrange_leaders(of_all=LEADER)
     register = Register(town)

@@ -476,7 +476,7 @@ def test_no_write_waits_long_while_nodes_come_and_go(cluster: Growing, tmp_path:
 def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_node(tmp_path: Path) -> None:
     cluster = Growing(tmp_path, 4, 2)
     try:
-        for place in range(40):  # the same number of points everywhere, except in the slices of one group
+        for place in range(40):  # the same number of points in each slice, except in the slices of one group
             cluster.run(0, f"insert into root.a.d(time, x) values ({place * WEEK}, {place})")
         table = cluster.topology.table
         heavy = table.route("root.a", 0).head
@@ -484,7 +484,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
             rows = ", ".join(f"({place * WEEK + row}, {row})" for row in range(1, 60))
             cluster.run(1, f"insert into root.a.d(time, x) values {rows}")
         before = cluster.run(2, "select count(x) from root.a.d")
-        assert [] == cluster.run(3, "explain rebalance cluster")  # as many slots everywhere
+        assert [] == cluster.run(3, "explain rebalance cluster")  # every group has the same number of slots
         planned = cluster.run(3, "explain rebalance cluster by writes")
         assert all(after < before / 2 for source, _, _, _, before, after, *_ in planned if source == heavy)
         assert heavy in {row[0] for row in planned}

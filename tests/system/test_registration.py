@@ -279,10 +279,10 @@ def stale_series(town: Town) -> str:
 
 
 def test_a_stale_coordinator_writes_nothing_of_the_old_type(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.
+    """Write through a coordinator with an old schema.
 
-    The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which has not heard
-    of this, writes INT64 into a slice whose group does not have the schema.
+    1. The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which does not
+    know of the change, writes INT64 into a slice whose group does not have the schema.
     """
     monkeypatch.setattr(ClusterDatabase, "refresh_schema", lambda _: None)  # the coordinator must not learn of it
     for drop in ("delete timeseries {}.x", "drop database {}"):
@@ -317,9 +317,9 @@ def test_a_stale_coordinator_makes_anew_what_was_dropped(town: Town) -> None:
 def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
     town: Town, monkeypatch: pytest.MonkeyPatch, finder: str
 ) -> None:
-    """1.
+    """Drop a series while a write to two groups is only half done.
 
-    A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The `finder` looks at the schema
+    1. A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The `finder` looks at the schema
     again, and refuses the other group's part for good; y of the first part remains.
     """
     group = group_of(town, OUTSIDE)
@@ -350,7 +350,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
 
 
 def insert_both(town: Town, device: str, times: list[int]) -> int:
-    """Ones for x and y."""
+    """Insert 1 for x and y at each of the times."""
     column = Column.of(DataType.INT64, [1] * len(times))
     engine = town.nodes.node(COORDINATOR).engine
     return engine.insert_columns(device, np.array(times), {"x": column, "y": column})
@@ -380,7 +380,7 @@ class Log:
     """A group's log on a node, and the outcomes of its entries on a state machine that starts empty."""
 
     def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
-        assert is_founding(contents.base)  # nothing was cut off
+        assert is_founding(contents.base)  # the log still has its first entries
         self.entries = [entry for entry in contents.entries if entry.kind is EntryKind.DATA]
         disk, clock = LocalDisk(), SystemClock()
         machine = RegionMachine(

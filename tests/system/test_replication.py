@@ -86,7 +86,7 @@ def test_one_replica(tmp_path: Path) -> None:
         town.nodes.stop(2)
         assert {True: [here, there], False: [dead]} == majorities(town)
 
-        # Both nodes can write to living groups: known series, new ones, new databases.
+        # Both nodes can write to living groups: to known series, new series, and new databases.
         for number in (0, 1):
             assert 2 == town.insert(number, alive, [2 + number, WEEK + 2 + number], [2, 2], DataType.INT64)
             assert 1 == town.insert(number, f"{alive}{number}", [1], [1], DataType.INT64)

@@ -1,4 +1,4 @@
-"""IoTDB's own clients, run as separate processes, print the same with Saros as with IoTDB.
+"""IoTDB's own clients, run as separate processes, print the same output with Saros as with IoTDB.
 
 The clients come from PyPI and Maven Central (`server/stock_clients/artefacts`). A test whose client is unavailable is
 skipped. Telegraf and Grafana's plugin use IoTDB's Go client, which no registry has: a test makes its calls one by one.

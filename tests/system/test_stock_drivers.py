@@ -1,4 +1,4 @@
-"""Programs that use IoTDB's clients print the same on Saros as on IoTDB, except for the differences listed here.
+"""Programs that use IoTDB's clients print the same output on Saros as on IoTDB, except for the differences listed here.
 
 `testdata/iotdb` has their output on IoTDB 2.0.1-beta (see `server/stock_clients/drivers`). A test is skipped if its
 client is unavailable, or its program is not in ../shared.

@@ -34,7 +34,7 @@ def build(source: Path, folder: Path, umask: int = -1) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of the repository."""
+    """Return the wheel of the repository."""
     return build(ROOT, tmp_path_factory.mktemp("wheel"))
 
 

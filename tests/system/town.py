@@ -132,7 +132,7 @@ class Town:
         return False
 
     def meet_leaders(self, coordinator: int) -> None:
-        """Write from a node to each group: so the node learns the leaders of the groups to which it does not belong."""
+        """Write from a node to each group, so that the node learns the leaders of all groups."""
         for known in self._known:
             self.nodes.run(coordinator, f"insert into {known}.d(time, x) values (1, 1)")
 

@@ -2,8 +2,8 @@
 
 When slots move, the receiving group gets this record too, so that a repeated request has no effect there either. The
 last requests of each client are stored as bits: a client numbers its requests consecutively, and repeats only requests
-that it sent seconds ago. A set of a million requests therefore takes some hundred kilobytes, and the sets that arrive
-with moves do not accumulate.
+that it sent seconds ago. A set of a million requests therefore takes about a hundred kilobytes, and the sets that
+arrive with moves do not accumulate.
 
 Pure.
 """

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from saros_cluster.data.applied_ranges import AppliedRange, RequestSet
 from saros_cluster.data.command import NO_REQUEST, Request
 
-#: Number of entries for which a request is remembered. A client gives up long before that number of entries.
+#: Number of entries for which a request is remembered. A client stops repeating a request long before that.
 MEMORY = 131_072
 
 

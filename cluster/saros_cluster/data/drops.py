@@ -3,14 +3,15 @@
 The meta group numbers the drops, and every data group applies each drop once, in the order of the numbers.
 
     meta group    begin  -> number n, its place in the meta group's log                      end
-    every group           entry "drop n": series and points go, and n is the newest    ...
+    every group           entry "drop n": removes series and points; n is the newest   ...
     every write           carries the newest drop that its coordinator's schema reflects: `seen`
 
 A group that has applied drop n refuses (2021) a write to devices that n may concern if the write's coordinator had not
-seen drop n: the coordinator may still have the old definition of the series. Any node can complete an unfinished drop.
-So each group is sent the drops in the order of their numbers, and ignores a drop that is not newer than the newest one
-that it has applied: late and repeated drops cannot remove series that were created since. Series and databases that a
-drop removes are not created again before all groups have applied the drop.
+seen drop n: the coordinator may still have the old definition of the series. Any node can complete an unfinished drop,
+so a group may receive a drop several times. Coordinators send the drops in the order of their numbers, and a group
+ignores a drop unless it is newer than all drops that the group has applied. Late and repeated drops therefore cannot
+remove series that were created later. Series and databases that a drop removes are not created again before all groups
+have applied the drop.
 
 Pure; one thread.
 """

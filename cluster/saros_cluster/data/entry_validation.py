@@ -127,7 +127,7 @@ class EntryValidator:
         return found
 
     def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
-        """Return the owned, non-empty slots to which a repeated request was applied, and whether it missed owned slots.
+        """Return the owned, non-empty slots to which a request was applied, and whether it missed any owned slot.
 
         The second value must be the same on all members, so it does not depend on which slots are empty: when the log
         is replayed, files may already contain more partitions than other members had at this entry.

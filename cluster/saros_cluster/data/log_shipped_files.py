@@ -9,7 +9,7 @@
           58   Piece  a3-1  from byte 0        a late repeat: begins another file, the loaded one is not touched
           59   Abandon a3-1                    that file is removed: the sender will not continue it
 
-So a file's content depends on the log alone: a member that lags, restarts or receives a snapshot reaches the same
+A file's content depends on the log alone, so a member that lags, restarts or receives a snapshot reaches the same
 state. Pieces are durable only in the log. The log therefore retains everything from a file's first piece on until a
 manifest lists the file (`first_needed`), and a replay finds the pieces again. If a replay begins in the middle of a
 file, that file is no longer needed, and its remaining pieces are ignored.

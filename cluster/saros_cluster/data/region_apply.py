@@ -11,8 +11,8 @@ restart, when the entries up to `state.index` are replayed (`state_file`): the r
 time.
 
 The schema of a database's series is stored by the group that owns the database's first slice. Only that group checks
-tablets against it. Other groups trust the types that a tablet states, since its coordinator has asked the owner of the
-schema.
+tablets against the schema. Other groups trust the types that a tablet states, since its coordinator has asked the owner
+of the schema.
 
 `apply` is called by one thread. The group's local state (`replica`) is thread-safe. The region's flusher calls
 `release`.
@@ -318,7 +318,7 @@ class RegionMachine:
         """Apply an entry that was validated before the restart."""
         replica = self.replica
         if index <= replica.released or index in replica.skipped or is_lost:
-            replica.skip(index, mutation)  # a file that a replay lacks was loaded before
+            replica.skip(index, mutation)  # if its file is lost, the file was loaded before the restart
             return
         places = replica.partly.get(index)
         if places is not None:
@@ -353,7 +353,7 @@ class RegionMachine:
             self.save(first)
 
     def save(self, first: int | None = None) -> None:
-        """Write the state, and free the log before entry `first`, or by default all entries that no partition needs."""
+        """Write the state, and free the log before entry `first`, by default the first entry that is still needed."""
         with self._saving:
             state = self.replica.state(first)
             if state.released > self.replica.released:

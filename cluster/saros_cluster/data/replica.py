@@ -5,7 +5,7 @@
     requests     requests that took effect      validated_index, reached, skipped, ...: position in the log
     drops        drops that were applied
 
-`RegionMachine` changes it, entry by entry, and replaces it when a snapshot is installed. All other users only read it:
+`RegionMachine` changes the replica entry by entry, and replaces it when a snapshot is installed. Others only read it:
 queries, which see the slots that their partition table assigns to the group (`pin`), and groups that fetch slots that
 have left this group (`describe`).
 
@@ -79,7 +79,7 @@ class Replica:
         self.schema_feed = SchemaFeed(state.index, ownership, self.drops, on_schema_delta)
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
-        #: The files may contain the effects of entries up to this one, although the log has not replayed them yet.
+        #: The files may contain the effects of entries up to this one, even if a replay has not reached them yet.
         self._found = max([region.partitions.applied, *(p.manifest.created for p in region.partitions)])
         #: The last filtered view: the pinned snapshots, the versions by which they were filtered, and the result.
         self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
@@ -257,7 +257,7 @@ class Replica:
     def _has_reached(self, epoch: int) -> bool:
         """Return whether the entry that fenced the move's slots is applied.
 
-        After a restart, the replay must reach it.
+        After a restart, the entry counts as applied only once the replay reaches it.
         """
         return self.reached >= self.ownership.fences[epoch]
 
@@ -285,7 +285,7 @@ class Replica:
 
     def delta_since(self, known: int) -> SchemaDelta:
         """Return the changes of the schema after entry `known`. Any thread."""
-        with self.region.lock:  # files may be ahead of this entry, until the replay reaches them
+        with self.region.lock:  # files may contain later entries until the replay reaches them
             return self.schema_feed.since(known, self.validated_index, self.all_schema)
 
     def stale_shipments(self, before_ns: int) -> list[str]:

@@ -13,10 +13,10 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 class SchemaDelta(msgspec.Struct, frozen=True):
     """The changes of a group's schema after some entry, up to entry `index`.
 
-    If `whole` is true, the changes begin with an empty schema. `drop` is the newest drop that the delta reflects.
+    If `whole` is true, the changes apply to an empty schema. `drop` is the newest drop that the delta reflects.
     `since` has, for each database that the delta creates, the move that brought the database's series to the group, or
-    0 if the group always had them. `left` is the last move away from the group after which slots were removed: a
-    database that a whole delta does not contain may have left with that move.
+    0 if the group always had them. `left` is the last move away from the group after which slots were removed. If
+    a whole delta lacks a database, the database may have left with that move or an earlier one.
     """
 
     index: int

@@ -31,7 +31,7 @@ class SchemaFeed:
         self._ownership = ownership
         self._drops = drops
         self._on_schema_delta = on_schema_delta
-        #: (index, changes) of the last entries that changed the schema, complete after entry `_kept_from`.
+        #: (index, changes) of the last entries that changed the schema. All such entries after `_kept_from` are here.
         self._kept: deque[tuple[int, Sequence[SchemaChange]]] = deque()
         self._kept_from = index
 

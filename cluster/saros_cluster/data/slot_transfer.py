@@ -2,8 +2,8 @@
 
     Fence, Complete   change the ownership alone
     Prepare           adds schema of slots that are about to be opened
-    Open              adds schema, requests and drops; creates partitions, which are read elsewhere until they arrive
-    Release           removes slots that are complete elsewhere: from views and schema, then from disk
+    Open              adds schema, requests and drops; creates partitions, read at the former group until they arrive
+    Release           removes slots that are complete at their new group: from views and schema, then from disk
                       (`remove_left`)
 
 After a restart, entries that the state file already reflects are not applied again. The caller holds the region's lock.

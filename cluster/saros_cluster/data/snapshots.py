@@ -63,7 +63,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
 
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Checkpoint:
-    """Fetch a capture's files into `folder`, where their numbers are their names. Raises what `pull_snapshot` raises.
+    """Fetch a capture's files into `folder`, and name them by their numbers. Raises what `pull_snapshot` raises.
 
     The caller must then release the capture (DONE).
     """

@@ -5,13 +5,13 @@
     the schema, as `SchemaTree.dump` writes it
 
 Entries up to `released` are in the partitions' files. The log need not have these entries, and a replay ignores them.
-Entries after that, up to `index`, are replayed without being validated again. Of the replayed entries, `skipped` lists
-each that had no effect, `partly` each that applied only some of its tablets, and `spared` each whose deletions skipped
-some slots.
+Entries after `released`, up to `index`, are replayed without being validated again. Three fields list the replayed
+entries that did not take full effect: `skipped` for entries without any effect, `partly` for entries that applied only
+some of their tablets, and `spared` for entries whose deletions skipped some slots.
 
 The region is in the folder of its `generation`. Another member's snapshot is put into a new folder, and takes effect
-once this file names the new generation. `installed` is the last snapshot's position in the log, which the log itself
-may not have reached.
+once this file names the new generation. `installed` is the log position of the last installed snapshot. The log
+itself may end before this position.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     users     as this node knows them; a node that is cut off may have an old state
     newest    includes every acknowledged change, unless the meta group does not answer promptly
-    change    goes into the meta group's log; visible on this node when it returns
+    change    goes into the meta group's log; visible on this node when the call returns
 
 Logins use `newest`, so that a new user can log in on all nodes at once, and a dropped user cannot log in anywhere. The
-renewal of a password hash waits for a leader only briefly. If it fails, the next login tries it again.
+renewal of a password hash waits for a leader only briefly. If the renewal fails, the next login tries again.
 
 A cluster that was started without an administrator has no users, since no one would have the right to create the first
 one. Thread-safe.

@@ -1,8 +1,8 @@
 """Coordinates drops: begins and ends them, and repeats requests that a drop or a move of slots overtakes.
 
     drop         meta group numbers it -> all groups apply it -> meta group ends it              (`data.drops`)
-    overtaken    a group refuses an entry that has not seen a drop (2021), or is for slots that moved (2026): the
-                 coordinator learns of the drop or move, and prepares the request again
+    overtaken    a group refuses an entry that has not seen a drop (2021), or is for slots that moved (2026); the
+                 coordinator then learns of the drop or move, and prepares the request again
 
 Thread-safe.
 """
@@ -89,8 +89,8 @@ class DropCoordinator:
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
         """Execute all pending drops.
 
-        Each group applies the drops in the order of their numbers. This is idempotent, and several nodes may do it at
-        once. The meta group's leader does it from time to time, in place of coordinators that failed.
+        Each group applies the drops in the order of their numbers. The call is idempotent, and several nodes may make
+        it at once. The meta group's leader makes it from time to time, in place of coordinators that failed.
         """
         pending = sorted(self._schema.pending.items())
         if not pending:
@@ -123,9 +123,9 @@ class DropCoordinator:
         """Wait until all groups have applied those visible drops that overlap the path patterns.
 
         The group that stores the schema drops a series before other groups drop the series' points. Until then, the
-        other groups accept points of that series from coordinators that have not seen the drop. A client that has seen
-        that the series is gone could write such points, have them acknowledged, and lose them to the drop. A read
-        therefore waits.
+        other groups accept points of that series from coordinators that have not seen the drop. A client that reads
+        that the series is gone could write points through such a coordinator, get an acknowledgement, and lose the
+        points to the drop. A read therefore waits.
 
         Raises StorageError (2017) if the drops cannot be completed in time.
         """
@@ -151,7 +151,7 @@ class DropCoordinator:
     # ------------------------------------------------------------------ overtaken requests
 
     def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Run `act`, and repeat it until the deadline if a drop or a move overtakes it. Raise its last error."""
+        """Run `act`, and repeat it until the deadline if a drop or a move overtakes it. Raise the last error."""
         overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):

@@ -131,7 +131,7 @@ class _Load:
         self._local = here
 
     def run(self) -> int:
-        """Stage, split and send the file, as the docstring of `load_file` describes."""
+        """Stage, split and send the file, as the module's docstring describes."""
         self._load.stage(self._cluster.schema)
         seen = self._make_schema()
         for done, staged in enumerate(self._load.staged):
@@ -159,7 +159,7 @@ class _Load:
                 self._cluster.change_schema(changes, request=self._local.entries.renumbered(self._request))
             except UserMistake as error:
                 if error.code not in (_EXISTS, _SERIES_EXISTS):
-                    raise  # otherwise another client was faster
+                    raise  # otherwise another client has just created them
         raise UserMistake(f"the series of {self._path} are dropped repeatedly; try again later", code=OVERTAKEN)
 
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:

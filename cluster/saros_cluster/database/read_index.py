@@ -186,7 +186,7 @@ class ReadBarrier:
         return found | self._wait_local(reads, deadline_ns, failures), failures
 
     def catch_up_with(self, point: ReadPoint, extent: Extent, seconds: float) -> bool:
-        """Ask each group that a read needs for its index, unless `point` has it. Return whether any group was asked.
+        """Ask each group that a read needs for its index, unless `point` has it already. Return whether any was asked.
 
         While the groups answer, slots may move and databases may be created, so further groups may be needed. These are
         asked, too. Raises NoLeader.
@@ -198,7 +198,7 @@ class ReadBarrier:
             missing = [group for group in self._groups_of(extent, routing) if group not in point.applied]
             if missing:
                 self._confirm(point, missing, deadline_ns, extent)
-            elif orphans := self._orphans(extent):  # their new groups were asked before these had announced the series
+            elif orphans := self._orphans(extent):  # their new groups answered before announcing the series
                 self._confirm(point, sorted({META, *map(routing.schema_group, orphans)}), deadline_ns, extent)
                 if self._routes.now is routing:
                     self._schema.forget(orphans)
@@ -207,7 +207,7 @@ class ReadBarrier:
             asked = True
 
     def confirm(self, point: ReadPoint, extent: Extent, groups: Collection[GroupId]) -> None:
-        """If the read must be current, ask each group whose index is not in `point` yet for this index.
+        """If the read must be current, ask for the index of each group that has none in `point` yet.
 
         Raises NoLeader.
         """
@@ -395,9 +395,10 @@ class ReadBarrier:
         time.sleep(seconds)
 
     def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
-        """Wait at most `seconds` until groups show as much as a session has seen. Return whether the schema does.
+        """Wait at most `seconds` until groups show everything that a session has seen.
 
-        Skip groups that have ended. The data of remote groups is also skipped: a view asks the holders for it.
+        Return whether the groups' schema shows everything. Skip groups that have ended. The data of remote groups is
+        also skipped: a view asks the holders for it.
         """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)

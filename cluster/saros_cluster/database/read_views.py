@@ -1,9 +1,9 @@
 """Views of the cluster for queries: regions of this node, and remote readers at the holders of other groups.
 
-    catch_up      strong  each group that is read confirms the index to apply up to; wait for it, or fail; before the
-                          result is returned, drops that are visible are carried out by all groups
-                  mid     the same if it is quick; otherwise the local state, with the result marked stale
-                  weak    the local state; stale unless it includes all that the session has seen, on any node
+    catch_up      strong  each group that is read confirms a log index; the read waits until it is applied, or fails;
+                          before the result is returned, all groups apply the visible drops
+                  mid     as strong if that is quick; otherwise the local state, with the result marked stale
+                  weak    the local state, marked stale unless it includes everything that the session has seen
     view          one snapshot if all data is on this node; otherwise also readers, by the current routing (`remote`)
 
 A read depends on the meta group, on the groups with the schema of databases that its patterns may match, and on the

@@ -94,7 +94,7 @@ class SchemaCoordinator:
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
 
     def delete(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose a deletion in each group that may have matching points. Repeat it if a move of slots overtakes it.
+        """Propose a deletion in each group that may have matching points. Repeat it if slots move meanwhile.
 
         The repetition has no second effect in a group: rows that were written there after the first attempt remain.
         """

@@ -6,7 +6,7 @@ entirely or not at all. The outcome of the whole request:
 
     all done                      nothing is raised
     some refused it               the refusal: the request is wrong, or must be prepared again
-    none done                     the failure; OutcomeUnknown takes precedence, since it may be done after all
+    none done                     the failure; OutcomeUnknown takes precedence, since a part may have taken effect
     some done, others not         PartialFailure (2020), which lists both
 
 A caller that prepares a refused request again states which rows are written already. If the request is refused for good
@@ -135,7 +135,7 @@ class WriteCoordinator:
     def showing(self, groups: Collection[GroupId], deadline_ns: int | None) -> Iterator[None]:
         """On exit, wait until the changes that the `with` block made to these groups are visible in this node's schema.
 
-        Raises OutcomeUnknown if that takes too long, although the changes may have been made.
+        Raises OutcomeUnknown if the changes are made but do not become visible in time.
         """
         try:
             yield

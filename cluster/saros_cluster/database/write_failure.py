@@ -1,6 +1,6 @@
 """The error for a write of rows that only some groups have applied.
 
-It has the time ranges of the written and the missing rows.
+The error lists the time ranges of the written and the missing rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RANGES_MAX = 32
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
     """Return the error of a write of rows that failed with `error` after some groups have written their parts.
 
-    Return `error` itself if no group has written its part, or if all rows are written and just not visible yet.
+    Return `error` itself if no group has written its part, or if all rows are written but not visible yet.
     """
     if isinstance(error, PartialFailure):
         rows = _rows_left(frames, {**written, **error.done})

@@ -2,7 +2,7 @@
 
     entry = a request (as in data groups), then a command          `meta/group-0`: the state as of an entry
 
-The file is written after some hundred entries, and whenever users change, so that a node's knowledge of users outlives
+The file is written every few hundred entries, and whenever users change, so that a node's knowledge of users outlives
 its process. The cluster's initial state is written when a node is first opened, so later edits of `cluster.json` have
 no effect. The state is small and fits in memory. After a restart, the log's entries up to the one that the file
 reflects are ignored, and the later ones are applied again. `changed` is called after each entry that has an effect, and
@@ -115,7 +115,7 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """Return the entry with which a request took effect, or None if it had no effect or only one long ago."""
+        """Return the entry with which a request took effect, or None if it had no effect or is no longer remembered."""
         with self._lock:
             return self._requests.entry_of(request)
 

@@ -3,8 +3,8 @@
     put "sync/3f5c..." = "..." as of 41     entry 41 changed the notes last: accepted
                                 as of 41     entry 57 has changed them since: refused (2064); read again and retry
 
-If a write succeeds, the writer has therefore read the latest version of all notes. It can therefore enforce rules
-across several notes, such as that a device has only one sender, without the meta group knowing the rule. Each step of
+A write succeeds only if the writer has read the latest version of all notes. Writers can therefore enforce a rule
+across several notes, such as one sender for each device, although the meta group does not know the rule. Each step of
 growing or shrinking the cluster counts as a change of the notes, so a writer also knows which nodes own the data to
 which its note refers. All nodes have all notes in memory, and every snapshot of the meta group contains them, so notes
 must be small. Pure; values.

@@ -1,11 +1,11 @@
 """The state that the meta group agrees on: databases, drops that the data groups must apply, users, the topology.
 
-    CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
+    CreateDatabase(path)       checked in the log's order: two coordinators cannot create overlapping databases
     AddPartitions(numbers)     slices of databases that get their first rows (`partitions`)
     BeginDeletion()            of points: its entry determines which partitions are affected
     BeginDrop(path)            the database takes no more writes; its name stays taken
     BeginDropSeries(pattern)   the matching series are dropped
-    EndDrop(number)            all data groups have carried it out: a database's name is free
+    EndDrop(number)            all data groups have applied the drop: a dropped database's name is free again
     ChangeUsers(change)        users, roles, privileges (`users.users`)
     Grow(step)                 nodes, groups, owners of slots (`topology`)
     PutNotes(as of, texts)     notes of clients built on the cluster (`metadata_kv`)
@@ -54,7 +54,7 @@ Partitions = Mapping[str, Mapping[int, int] | None]
 class CreateDatabase(msgspec.Struct, frozen=True):
     """Create a database with its first partitions.
 
-    If `None` is given, the partitions of the database are not registered.
+    If `partitions` is None, the partitions of the database are not registered.
     """
 
     path: str

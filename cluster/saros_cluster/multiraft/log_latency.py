@@ -17,7 +17,7 @@ The usual excess is an average over those writes of a healthy log that stayed be
 slow disk. If the disk is slow when the node starts, no usual excess is known yet. In this case, the lowest limit
 applies.
 
-Only writes measure the disk. While a log is slow, or may be, `is_probe_due` therefore requests test writes. A healthy
+Only writes measure the disk. While a log is or may be slow, `is_probe_due` therefore requests test writes. A healthy
 log is not tested, so an idle node writes nothing.
 
 If a second passes without a write or a check, this process was paused. A write that began before the pause says nothing

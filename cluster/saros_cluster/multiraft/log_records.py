@@ -3,7 +3,7 @@
     kind           payload                                    meaning
     1 hard state   u64 term | u8 voted | u64 vote             the group's term and vote
     2 restart      u64 index | u64 term | membership          the log restarts after this position: forget its contents
-    3 base         the same                                   entries up to here are not needed; later ones stay
+    3 base         the same                                   entries up to here are not needed; later entries stay
     4 entries      u64 first | u32 count | head* | data*      replace the entries from the first one's index on
     5 drop         nothing                                    the group has left this node: forget all of it
                    head = u8 kind | u64 term | u32 bytes

@@ -11,7 +11,7 @@ records.
 that no group needs (above, the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
 
     1. write each group's base and hard state again if only those segments have them, and a base for released entries
-    2. fsync once, whatever the durability, so that everything that the removal relies on is on the disk
+    2. fsync once, whatever durability is configured, so that everything that the removal relies on is on the disk
     3. remove the segments, the oldest first, each durably before the next
 
 A crash in between leaves duplicate records, or a log that begins earlier. A crash never leaves a gap, which could not
@@ -176,7 +176,7 @@ class RaftLog:
                 self._catch_up()
 
     def sync_due(self) -> None:
-        """Fsync all appended records, whatever the durability. Raises LogFailed."""
+        """Fsync all appended records, whatever durability is configured. Raises LogFailed."""
         self._log.sync_due()
 
     def is_lost(self, ticket: Ticket) -> bool:
@@ -316,7 +316,7 @@ class _Group(msgspec.Struct):
     #: The newest hard state (None if there was none yet), and the index of the record that contains it.
     hard_state: HardState | None = None
     hard_state_at: int = 0
-    #: The group needs the entries after this position, which is the base or a later one.
+    #: The group needs the entries after this position, which is the base or a later position.
     released: Position = _UNKNOWN
     #: The runs of needed entries. Invariant: from one run to the next, segment and last entry increase, and all runs
     #: end after `released`.

@@ -8,7 +8,7 @@ node.
 
 A member receives a snapshot if it lacks entries that are no longer in any log:
 
-    at the leader    take_snapshot -> (index, token)   ==offer==>   stage(sender, snapshot)   beside the live state
+    at the leader    take_snapshot -> (index, token)   ==offer==>   stage(sender, snapshot)   next to the live state
                                                                     install(snapshot)         in its place, durably
 """
 

@@ -3,12 +3,12 @@
     topology says      here                      action
     group 4            nothing                   join: begin its log, with its members if the group is new, otherwise
                                                  with no members
-    nothing            group 2                   leave: remove the state first, so that a crash does not leave half a
-                                                 replica that looks complete; then the region, durably, since without
-                                                 a log, a region that reappears would never be removed; then the log
+    nothing            group 2                   leave: remove the state first (otherwise a crash could leave half a
+                                                 replica that looks complete), then the region, durably (without a
+                                                 log, a region that reappears would never be removed), then the log
 
 A node may learn that it should leave a group only after it has become a member again. In that case, the replica's log
-is newer, and the replica is not removed, since the group may rely on it.
+is newer than that decision, and the replica is not removed, since the group may rely on it.
 
 A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a
 snapshot and never replays the group's earliest entries, which may have opened slots whose files no longer exist
@@ -99,7 +99,7 @@ class Groups:
         self._leaving: set[GroupId] = set()
 
     def open(self, topology: Topology) -> None:
-        """Open the groups that are in the log, or those of a new node.
+        """Open the groups that are in the log, or the groups of a new node.
 
         The caller must do this before the host's first turn.
         """
@@ -171,7 +171,7 @@ class Groups:
             ground.compactor,
             ground.pacer,
         )
-        hard_state = with_term_of(contents.hard_state, topology.terms.get(group, 0))  # durable, as the topology is
+        hard_state = with_term_of(contents.hard_state, topology.terms.get(group, 0))  # as durable as the topology
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             last = contents.entries[-1] if contents.entries else None
@@ -243,7 +243,7 @@ def initial_position(group: GroupId, topology: Topology) -> Position:
 
 
 def with_term_of(hard_state: HardState, term: int) -> HardState:
-    """Return a log's hard state, with its term raised to one that the group is known to have reached."""
+    """Return a log's hard state, with its term raised to at least `term`, which the group has reached."""
     return hard_state if hard_state.term >= term else HardState(term)
 
 

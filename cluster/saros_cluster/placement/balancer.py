@@ -2,14 +2,14 @@
 
     owners  a a a a b b      c joins        a a c c b b        groups with too many slots give to those with too few
             a a c c b b      b leaves       a a c c a c
-            a a c c a c      d for c        a a d d a d        a leaver's slots go where there is room
+            a a c c a c      d for c        a a d d a d        slots of a leaving group go where there is room
 
 Slots are considered in ascending order, so that every node computes the same moves from the same table.
 
 When loads are balanced, the group with the highest load gives slots to the group with the lowest. The slot whose load
 fits best is moved first. Balancing starts only if a group has far more than its share of the load, and continues until
-no group has much more. So small fluctuations do not cause moves, and a cluster that was just balanced is not balanced
-again for a while. Slots are not divided, so a slot that alone exceeds a group's share is not moved.
+no group has much more than its share. Small fluctuations therefore cause no moves, and a cluster that was just balanced
+is not balanced again for a while. Slots are not divided, so a slot that alone exceeds a group's share is not moved.
 
 Pure: any thread.
 """

@@ -4,8 +4,8 @@
     fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
              then to the next node on the ring
     racks    of two members in one rack, one is replaced by a node in a rack that the group does not have
-    even     a node that has at least two places more than another gives one of them to it: so joining nodes get their
-             share, and all nodes get theirs on request
+    even     a node that has at least two places more than another node gives one of them to that node; this is done for
+             joining nodes, and for all nodes on request
 
 The voters of the meta group, which are a few of all nodes, are chosen in the same way (`chosen_voters`).
 
@@ -143,12 +143,12 @@ class _Assignment:
                     self._put(head, min(free, key=lambda other: len(self._places[other])), node)
 
     def even(self, takers: Sequence[NodeId]) -> None:
-        """Give each taker places of nodes with at least two more, unless more members would share a rack."""
+        """Give each taker places of nodes that have at least two more, unless more members would share a rack."""
         while any(self._take(taker) for taker in takers):
             pass
 
     def _take(self, taker: NodeId) -> bool:
-        """Give the taker one more place, in several steps if no node with too many places can give it directly."""
+        """Give the taker one more place, in several steps if no node with too many places can give it one directly."""
         if max(map(len, self._places.values())) <= len(self._places[taker]) + 1:
             return False
         givers = sorted(self._ring.nodes, key=lambda node: -len(self._places[node]))

@@ -2,6 +2,6 @@
 
 node, membership, reads        the member; joint configurations; ReadIndex
 leadership, progress           a leader's state and duties; its knowledge of each follower
-entry_log, outbox, ready       the log, and which part is stable; outgoing messages; the instructions of one turn
+entry_log, outbox, ready       the log and its durable part; outgoing messages; the work that a node hands out
 messages, message_validation   messages; the checks that a member makes on them
 """

@@ -4,7 +4,7 @@
     on_..._response     learns which entries the others have, and that they are alive
     advance             commits the entries that a majority has; once a joint membership is committed, leaves it
     flush               sends the messages that are due: entries, heartbeats, read rounds, snapshot offers, transfers;
-                        looks at all members only if something is new for all, otherwise at those that have answered
+                        considers all members only if there is news for all; otherwise those that have answered
 
 If no further entries follow, a commit is announced by a separate message only while the allowance lasts, since the
 message also costs a response. So followers of a quiet group apply entries at once, whereas a busy group, whose next
@@ -57,8 +57,8 @@ APPEND_BYTES_MAX = 4 << 20
 #: The limit of the total size of uncommitted entries: further entries would only wait for the slowest disk of a
 #: majority.
 UNCOMMITTED_BYTES_MAX = 64 << 20
-#: The number of commits that are announced at once after a quiet period, and the number of ticks after which it grows
-#: by one.
+#: The number of commits that are announced at once after a quiet period, and the number of ticks after which this
+#: number grows by one.
 _ALLOWANCE_MAX, _ALLOWANCE_TICKS = 8, 10
 #: A learner that lacks at most this many bytes of entries (one window) may become a voter, since it will have them
 #: soon.
@@ -205,13 +205,13 @@ class Leadership:
             self._transfer = None
 
     def objection_to_data(self) -> Refusal | None:
-        """Return the reason why no command may be appended now; None if one may."""
+        """Return the reason why no command may be appended now, or None if a command may be appended."""
         if self._transfer is not None or self._uncommitted_bytes >= UNCOMMITTED_BYTES_MAX:
             return Refusal.BUSY
         return None
 
     def objection_to(self, target: Membership) -> Refusal | None:
-        """Return the reason why the membership may not be changed into `target` now; None if it may.
+        """Return the reason why the membership must not change to `target` now, or None if it may change.
 
         One change may take two memberships with the same version: a new voter is added as a learner first.
         """
@@ -347,7 +347,7 @@ class Leadership:
         return True
 
     def successor(self, among: Collection[NodeId]) -> NodeId | None:
-        """Return that voter among these nodes which can lead soonest: it lacks few entries, and fewer than others."""
+        """Return the voter among these nodes that lacks the fewest entries, or None if each of them lacks many."""
         voters = self._log.membership.voters
         ready = [
             (progress.match, -node)
@@ -455,8 +455,7 @@ class Leadership:
             return
         self._changed.add(to)
         if snapshot is None or not snapshot.position.membership.voters:
-            # A snapshot without voters was made after the node that made it had joined and before that node knew the
-            # members.
+            # The node that made a snapshot without voters had joined the group but did not know the members yet.
             progress.snapshot_failed(self._options.election_ticks)
         elif snapshot.position.index < self._begins_at(to):
             progress.snapshot_failed(1)

@@ -104,7 +104,7 @@ class RaftNode:
         if is_begun_anew:
             self._outbox.restart_log(self._log.position(self._log.base_index), None)
         #: The last index whose entry the state machine reflects. The log is ahead of the state machine while a snapshot
-        #: is installed.
+        #: is being installed.
         self._applied = self._log.applied
         self._role = Role.FOLLOWER
         #: The leader of this term, if known.
@@ -432,7 +432,7 @@ class RaftNode:
         """Enter the later term of a message. Return False if the message must be ignored."""
         match message:
             case PreVote() | PreVoteResponse(granted=True):
-                return True  # their term has not begun
+                return True  # the term of a pre-vote has not begun
             case Vote(transfer=False) if self._has_recent_leader():
                 return False  # the election is unnecessary, so do not enter its sender's term
         self._outbox.enter_term(message.term, None)
@@ -579,8 +579,8 @@ class RaftNode:
         if message.commit > log.last_index:
             if log.membership.nodes:
                 return False
-            # This node has left the group and joined again, so the leader assumes that it has entries which it has
-            # lost.
+            # This node has left the group and joined again, so the leader does not know that this node has lost its
+            # entries.
             hint = log.conflict_hint(message.commit, message.term)
             to, term = message.sender, self.term
             self._outbox.promise(AppendResponse(self._group, self._id, to, term, False, message.commit, *hint))
@@ -680,7 +680,7 @@ class RaftNode:
         if index <= self._applied:
             return
         self._applied = index
-        if index > self._log.applied:  # otherwise a snapshot replaced their effects
+        if index > self._log.applied:  # otherwise, a snapshot has replaced the effects of these entries
             self._log.mark_applied(index)
 
     def validate(self) -> None:
@@ -698,7 +698,7 @@ class RaftNode:
 
 
 def _log_of(restored: Restored) -> tuple[EntryLog, bool]:
-    """Return the log, and whether it must restart: a crash came between installing a snapshot and cutting the log."""
+    """Return the log, and whether it must restart because a crash came after a snapshot was installed."""
     base, applied = restored.base, restored.applied
     log = EntryLog(base, restored.entries, base.index)
     if applied is None or applied.index <= base.index:

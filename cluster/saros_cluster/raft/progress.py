@@ -1,11 +1,11 @@
-"""A leader's knowledge of one follower, and the decision what to send to it next.
+"""A leader's knowledge of one follower, and the choice of the entries or the snapshot to send next.
 
               rejected                          compacted
     PROBE <----------------- REPLICATE    PROBE ----------> SNAPSHOT
       |  ---- accepted ------->   ^         ^   <- installed -  |
       '--- one message a beat     '-- many, up to a window      '-- nothing but the offer, repeated
 
-    match < next;   1..match is known to be the same and durable there;   next is the first entry to send
+    match < next;   entries 1..match are durable at the follower;   next is the first entry to send
 
 The window limits bytes and messages. A response frees all messages up to the index that it confirms, so a lost response
 costs nothing. A lost message is detected when the follower rejects the next one or, if the lost message was the last,
@@ -127,7 +127,7 @@ class Progress:
         self._answered_match = self.match
 
     def needs_snapshot(self) -> None:
-        """Stop sending entries, since the log no longer has those that the follower lacks."""
+        """Stop sending entries, since the log no longer has the entries that the follower lacks."""
         self._become(Mode.SNAPSHOT, self.next)
         self.offer_ticks = 0
 

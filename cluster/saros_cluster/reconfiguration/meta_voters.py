@@ -1,9 +1,9 @@
 """The voters of the meta group: their number, their racks, and the replacement of silent ones.
 
-    cluster of an old version  all nodes vote; once there are more than META_VOTERS_DEFAULT, and all of them know the
-                               command, it gets a bound (`BoundMetaVoters`)
+    cluster of an old version  all nodes vote; once there are more than META_VOTERS_DEFAULT nodes that all know the
+                               command, the number of voters is limited (`BoundMetaVoters`)
     too many voters            some become learners
-    too few, or a crowded rack learners become voters, as far as there are any
+    too few, or a crowded rack learners become voters, if there are any
     a voter is lost, or silent a learner that answers gets its vote, on another rack if possible; without such a learner
     for long                   it stays a voter
 
@@ -59,7 +59,7 @@ class MetaVoters:
     def step(self) -> None:
         """Propose the next change, if this node leads the meta group.
 
-        Raises what asking the nodes and proposing a change raise.
+        Raises the errors of calls to the nodes and of the proposal.
         """
         status, topology = self._host.status(META), self._routes.now.topology
         if status is None or not status.leads:

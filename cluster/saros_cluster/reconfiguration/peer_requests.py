@@ -16,8 +16,8 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: Timeout of a capture. Before the other node answers, it flushes this data together with all its other flushes. If the
-#: call were given up too early, the next node would have to start over.
+#: Timeout of a capture. Before the other node answers, it flushes the captured data, in addition to its other flushes.
+#: If the caller gave up too early, the next node would have to start over.
 _WORK_SECONDS = 120.0
 #: Errors of one node that may not occur on another node, or at a later time.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)

@@ -2,9 +2,9 @@
 
 In each step, the node carries out the actions that the topology requires and that are not done yet.
 
-    every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
-                         the meta group, which does not contact removed nodes, asks other nodes if it is still a
-                         member, and logs a warning if none answers
+    every node           joins and leaves groups; fetches the slots that moved to its groups; checks that it is still a
+                         member: the meta group does not contact removed nodes, so a node that hears nothing from it
+                         asks other nodes, and logs a warning if none of them answers
     a group's leader     gives the group its target members, and reports when that is done
     meta group's leader  moves slots between groups (`slot_moves`); recovers groups that have lost most of their members
                          (`unsafe_recovery`); replaces voters of the meta group (`meta_voters`)

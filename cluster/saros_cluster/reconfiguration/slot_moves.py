@@ -55,7 +55,7 @@ DESCRIBE = "growth.describe"
 _READ_NS = 3_000_000_000
 #: Size of a piece of the schema that moves with slots: far below the limits of an entry and of an answer.
 _PIECE_BYTES = 4 << 20
-#: The number of schema changes in such a piece if the slots' group is lost.
+#: The number of schema changes in a piece if the group that had the slots is lost.
 _PIECE_CHANGES = 100
 
 
@@ -91,7 +91,7 @@ class SlotMoves:
     def step(self) -> None:
         """Continue the moves of a change, if this node leads the meta group.
 
-        Raises what asking nodes and proposing entries raise.
+        Raises the errors of calls to nodes and of proposals.
         """
         change = self._topology.change
         if change is None or not self._host.leads(META):
@@ -189,7 +189,7 @@ class SlotMoves:
 def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
     """Decode a request about a move.
 
-    Return the replica of its source, and `count` numbers, of which the first is the move's epoch.
+    Return the local replica of the move's source, and `count` numbers, the first of which is the move's epoch.
 
     Raises BadRequest, NotHere.
     """

@@ -75,7 +75,7 @@ class UnsafeRecovery:
         self._propose_command = propose_command
 
     def step(self, group: GroupId) -> None:
-        """Recover a group, if this node leads the meta group. Raises what asking nodes and proposing entries raise."""
+        """Recover a group, if this node leads the meta group. Raises the errors of calls to nodes and of proposals."""
         topology = self._routes.now.topology
         if group == META or group not in topology.wanted or not self._host.leads(META):
             return  # the group may have ended since the caller looked
@@ -90,7 +90,7 @@ class UnsafeRecovery:
     def _best(self, group: GroupId, left: Collection[NodeId]) -> Holding | None:
         """Return the newest log of the remaining members.
 
-        Raises what asking a member raises, since no member may be skipped.
+        Raises the error of a call that fails, since no member may be skipped.
         """
         told = [json.loads(self._ask(node, HOLDING, json.dumps(group).encode())) for node in sorted(left)]
         holding = [Holding.from_json(words) for words in told if words is not None]
