@@ -1,6 +1,6 @@
-"""A headless Chromium that shows the console; each test file starts a separate browser.
+"""A headless Chromium that shows the console; each test file starts its own browser.
 
-Errors of pages and requests to other servers fail the test that caused them.
+A test fails if its page reports an error, or sends a request to another server.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def run_statement(page: Page, text: str) -> None:
 
 def accessibility_faults(browser: Browser, url: str, selector: str, **options: Any) -> list[str]:
     """Return the serious faults that axe-core finds in the page at `url` once `selector` appears."""
-    context = browser.new_context(bypass_csp=True, **options)  # else the page would not run the injected script of axe
+    context = browser.new_context(bypass_csp=True, **options)  # the page's policy would block the injected axe script
     try:
         page = context.new_page()
         page.goto(url)

@@ -25,7 +25,7 @@ def three(tmp_path: Path) -> Iterator[Growing]:
 
 @pytest.fixture
 def single(tmp_path: Path) -> Iterator[Growing]:
-    """One copy of everything."""
+    """Yield a cluster of three nodes with one replica of each group."""
     cluster = Growing(tmp_path, 3, 1)
     yield cluster
     cluster.close()
@@ -72,5 +72,5 @@ def test_who_may_have_most_must_be_asked_before_others_are_given_up(three: Growi
     for number in (1, 2):
         three.stop(number)
     with pytest.raises(StorageError, match="node 3") as refused:
-        three.run(0, "give up node 2")  # and what of node 3?
+        three.run(0, "give up node 2")  # node 3 is neither asked nor given up
     assert 2017 == refused.value.code or 2025 == refused.value.code

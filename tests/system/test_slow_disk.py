@@ -30,7 +30,7 @@ def three(tmp_path: Path) -> Iterator[LocalCluster]:
 
 
 def status_of(three: LocalCluster, node: int) -> str:
-    """`saros status` of a node."""
+    """Return the output of `saros status` for a node."""
     command = [sys.executable, "-m", "saros_shell", "status", "--data", str(three.folder_of(node))]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S).stdout
 

@@ -23,7 +23,7 @@ _CLIENTS = ("session_values", "jdbc_values")
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server that anyone may use."""
+    """Yield the port of a server that requires no login."""
     with stock_server(tmp_path_factory.mktemp("values")) as found:
         yield found
 
