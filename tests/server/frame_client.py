@@ -31,7 +31,7 @@ from saros_wire.generated import client_pb2
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of the node."""
+    """A frame received from the node."""
 
     kind: Kind
     request: int
@@ -46,7 +46,7 @@ class Frame:
 
 
 class Refused(Exception):
-    """An ERROR of the node."""
+    """An ERROR received from the node."""
 
     def __init__(self, reply: client_pb2.ErrorReply) -> None:
         super().__init__(f"{reply.code}: {reply.message}")
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class FrameClient:
-    """A connection; `token` is the token of the session in which calls are made."""
+    """A connection. Its calls are made in the session with the token `token`."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class FrameClient:
         receive_bytes: int = 0,
         source: str = "",
     ) -> None:
-        """`source` is the address of this machine from which to connect. If it is empty, any address may be used."""
+        """Connect to `address`, from the local address `source`, or from any local address if `source` is empty."""
         if address.startswith("unix-abstract:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE_S)
@@ -153,7 +153,7 @@ class FrameClient:
         return frame
 
     def items(self, number: int) -> Iterator[bytes]:
-        """Yield the items of a stream, granting credits so that the node sends more. Raises Refused."""
+        """Yield the items of a stream, and grant credits so that the node sends further items. Raises Refused."""
         while True:
             frame = self.receive()
             assert frame is not None, "the connection was closed"

@@ -1,4 +1,4 @@
-"""Parquet files built byte by byte. Their pages or footers declare more than the file contains.
+"""Parquet files built byte by byte. Their pages or footers declare more data than the file contains.
 
 The module implements those parts of Thrift's compact protocol that https://github.com/apache/parquet-format uses.
 """
@@ -19,7 +19,7 @@ HUGE = 2**31 - 1
 
 
 def varint(number: int) -> bytes:
-    """Encode a number without sign."""
+    """Encode an unsigned number."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -28,12 +28,12 @@ def varint(number: int) -> bytes:
 
 
 def i32(number: int) -> tuple[int, bytes]:
-    """Encode a field that is an integer of 32 bits."""
+    """Encode a field that is a non-negative 32-bit integer."""
     return _I32, varint(number << 1)
 
 
 def i64(number: int) -> tuple[int, bytes]:
-    """Encode a field that is an integer of 64 bits."""
+    """Encode a field that is a non-negative 64-bit integer."""
     return _I64, varint(number << 1)
 
 
@@ -57,7 +57,7 @@ def struct_of(fields: Fields) -> bytes:
 
 
 def data_page(data: bytes, plain_bytes: int, values: int, encoding: int) -> bytes:
-    """Return a data page with `values` values, none of them null, which claims `plain_bytes` decompressed bytes."""
+    """Return a data page with `values` values and no nulls; its header claims `plain_bytes` decompressed bytes."""
     header = {1: i32(values), 2: i32(encoding), 3: i32(RLE), 4: i32(RLE)}
     about = {1: i32(0), 2: i32(plain_bytes), 3: i32(len(data)), 5: (_STRUCT, struct_of(header))}
     return struct_of(about) + data
@@ -96,7 +96,7 @@ def file_of(footer: bytes, pages: bytes = b"") -> bytes:
 
 
 def footers() -> dict[str, bytes]:
-    """Return footers, each of which declares more than it contains."""
+    """Return footers, each of which declares more data than it contains."""
     schema = array(_STRUCT, [struct_of({4: text(b"schema"), 5: i32(0)})])
     return {
         "groups": struct_of({1: i32(1), 2: schema, 3: i64(1), 4: array(_STRUCT, [], HUGE)}),

@@ -1,4 +1,4 @@
-"""A protocol of text lines on the port, which uses only the client API: the example of docs/protocols.md.
+"""A text-line protocol for the port that uses only the client API: the example of docs/protocols.md.
 
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows
@@ -6,7 +6,7 @@ INSERT device time name=number ...      OK points
 CANCEL                                  no separate answer: the running statement ends with ERR 715
 QUIT                                    the connection is closed
 
-An error is answered by `ERR code message`.
+The answer to a failed command is `ERR code message`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LineHandler:
         return line.decode(errors="replace").strip()
 
     def look(self) -> None:
-        """While a statement runs, look for a CANCEL from the client; `handle` reads it afterwards."""
+        """While a statement runs, look for a CANCEL from the client. It stays in the buffer for `handle`."""
         self.connection.pull(LINE_BYTES_MAX)
         if bytes(self.connection.buffered).startswith(b"CANCEL\n"):
             self.cancel.cancel()

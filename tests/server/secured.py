@@ -1,4 +1,4 @@
-"""A server with users, functions that make single calls to it, and session tokens that every call refuses."""
+"""A server with users, functions that make single calls to the server, and session tokens that every call refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
 SECOND = 1_000_000_000
-#: A query whose result has more rows than a node buffers for a client. It does not end before its rows are read.
+#: A query whose result has more rows than a node buffers for a client, so the query runs until its rows are read.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 
@@ -126,7 +126,7 @@ def with_a_new_password(secured: Secured) -> bytes:
 
 
 def dropped(secured: Secured) -> bytes:
-    """Return the token of a user that was then dropped and created again. Each call creates another user."""
+    """Return the token of a user that was dropped and created again after the login. Each call makes a new user."""
     name = f"boss{os.urandom(4).hex()}"
     secured.directory.change(CreateUser(name, hash_password(ROOT, CHEAP), administrator=True))
     token = secured.open(name, ROOT)

@@ -11,7 +11,7 @@ from saros_server.sources.destination import Destination, by_device
 from saros_server.sources.input_files import read_source
 from saros_server.sources.source_options import SourceError, SourceOptions
 
-#: A file that `influx query --raw` has written, and a file written by a query that used pivot().
+#: A file written by `influx query --raw`, and a file written by a query that used pivot().
 PLAIN = """\
 #datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string,string,string
 #group,false,false,true,true,false,false,true,true,true

@@ -241,7 +241,7 @@ def test_numbers_of_one_type_become_columns_that_are_views_of_the_message(dtype:
 
 
 def test_buffers_in_another_order_are_read_where_they_are() -> None:
-    """The message looks like one of the driver, but in its metadata, two buffers are exchanged."""
+    """The message is like a message of the driver, except that two buffers are exchanged in its metadata."""
     values = {name: np.arange(8.0) + first for name, first in (("a", 10), ("b", 20), ("c", 30))}
     message = message_of(batch_of(values))
     assert [values["b"].tolist(), values["c"].tolist()] == [columns_in(message)[n].numbers.tolist() for n in "bc"]

@@ -1,4 +1,4 @@
-"""The command `saros cluster secure` creates an administrator for a cluster without users, or explains why not."""
+"""The command `saros cluster secure` creates a cluster's first administrator, or explains why it refuses."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
             with pytest.raises(saros.Error) as caught:
                 anybody.execute("select x from root.a.d").fetchall()
             assert 801 == caught.value.code
-        for user, wrong in (("", ""), ("ann", PASSWORD)):  # after a failed login, root would have to wait
+        for user, wrong in (("", ""), ("ann", PASSWORD)):  # not root: it would have to wait after a failure
             with pytest.raises(saros.OperationalError) as caught:
                 saros.connect(target, user=user, password=wrong)
             assert 801 == caught.value.code

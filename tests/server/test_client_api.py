@@ -78,7 +78,7 @@ def test_operations_need_a_session_of_the_same_host(api: ClientApi, token: bytes
 
 
 class StoppedClock(SystemClock):
-    """A clock at second 100."""
+    """A clock that always shows second 100."""
 
     def monotonic_ns(self) -> int:
         return 100 * SECOND

@@ -1,4 +1,4 @@
-"""Client sessions: how they end, and how many of them may exist."""
+"""Client sessions: the ways in which they end, and their maximum number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(connection: ApiConnection) -> bytes:
 
 
 def opened_alone(api: ClientApi) -> bytes:
-    """Open a session on a connection, and end the connection without closing the session."""
+    """Open a session on a new connection, and end the connection without closing the session."""
     connection = api.connect(HERE)
     token = opened(connection)
     connection.close()
@@ -54,7 +54,7 @@ def use(connection: ApiConnection, token: bytes) -> None:
 
 
 def is_open(api: ClientApi, token: bytes) -> bool:
-    """Return whether a session exists. To find out, use it on a new connection, which ends afterwards."""
+    """Return whether a session exists, by using it on a new connection, which is then closed."""
     connection = api.connect(HERE)
     try:
         use(connection, token)
@@ -115,7 +115,7 @@ def test_a_full_table_closes_the_session_that_has_lost_its_connection_longest(
     monkeypatch.setattr(client_sessions, "SESSIONS_MAX", 3)
     holder = api.connect(HERE)
     held, oldest, newest = opened(holder), opened_alone(api), opened_alone(api)
-    assert is_open(api, oldest)  # now it is the newest
+    assert is_open(api, oldest)  # the use makes it the newest
     clock.ns += 1
     opened(holder)
     assert (is_open(api, held), is_open(api, oldest), is_open(api, newest)) == (True, True, False)

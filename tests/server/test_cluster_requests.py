@@ -1,4 +1,4 @@
-"""Any node can give information about all nodes: about the contents of their disks, and about their running queries."""
+"""Any node shows information about all nodes: the contents of their disks, and their running queries."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ NOW_MS = 1_700_000_000_000
 
 
 class FixedClock(SystemClock):
-    """A clock whose wall time stands still."""
+    """A clock whose wall time does not advance."""
 
     def now_ns(self) -> int:
         return NOW_MS * 1_000_000
 
 
 def access(user: str) -> Access:
-    """Return the access of a user with the right to read all data, but to see and end only their own queries."""
+    """Return the access of a user that may read all data, but may see and end only its own queries."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 

@@ -1,4 +1,4 @@
-"""The first steps of a new user: use the driver with a database whose folder is empty."""
+"""The first steps of a new user with the driver and an empty database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saros_server.server import Server
 
 @pytest.fixture(params=["embedded", "remote"])
 def connection(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[saros.Connection]:
-    """Yield an empty database, which is either embedded in this process or served on a port. Both must behave alike."""
+    """Yield a connection to an empty database, embedded in this process or served on a port; both must behave alike."""
     folder = str(tmp_path / "data")
     if request.param == "embedded":
         with saros.connect(folder, timestamps="epoch", options={"durability": "os"}) as opened:

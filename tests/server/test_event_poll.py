@@ -1,4 +1,4 @@
-"""The two ways to wait for sockets behave alike."""
+"""The two implementations that wait for sockets behave alike."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_closed_socket_is_forgotten(poll: Poll) -> None:
 def test_a_waker_is_readable_until_drained(kind: type[EventfdWaker] | type[PortableWaker]) -> None:
     waker = kind()
     try:
-        for _ in range(100_000 if kind is PortableWaker else 2):  # more than a pipe holds
+        for _ in range(100_000 if kind is PortableWaker else 2):  # more bytes than a pipe holds
             waker.wake()
         assert [waker.fd] == select.select([waker.fd], [], [], 5)[0]
         waker.drain()

@@ -1,4 +1,4 @@
-"""Clients' statements at a real server: complete answers, rows that are fetched later, and rows never fetched."""
+"""Clients' statements at a real server: complete answers, rows that are fetched later, and rows that never are."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
 
 
 def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a stream is cancelled as soon as it begins, its request may never reach the node that the test waits for."""
+    """A task cancelled right after its start may send no request at all, so the test waits before it cancels."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 600.0)
 
     async def cancel_some() -> None:
@@ -218,7 +218,7 @@ def test_an_error_amid_a_query_is_told_and_leaves_nothing(server: Server) -> Non
     assert 0 == open_queries(server)
 
 
-# ---------------------------------------------------------------------------------------------- rests
+# ---------------------------------------------------------------------------------------------- unfetched rests
 
 
 class Outcome:

@@ -1,4 +1,4 @@
-"""The native protocol at a server: each call, streams with credits, messages that arrive during a call, and garbage."""
+"""The native protocol at a server: all calls, streams with credits, messages that arrive during calls, and garbage."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_a_client_without_credits_gets_a_window(client: FrameClient, api: Client
         assert frame is not None
         sizes.append(len(frame.body))
     assert sum(sizes[:-1]) < WINDOW_BYTES
-    client.ping(99)  # the client must not send another request before this one is answered
+    client.ping(99)  # the client may send a PING while its request is unanswered, but no other request
     assert (Kind.PONG, 99) == kind_of(client.receive())
     client.credit(number, sum(sizes))
     rest = list(client.items(number))
@@ -256,7 +256,7 @@ def kind_of(frame: Frame | None) -> tuple[Kind, int]:
 def test_a_canceled_query_ends_with_an_error(client: FrameClient, api: ClientApi, *, has_window: bool) -> None:
     number = client.request(Call.EXECUTE, statement(LARGE))
     assert client.reply(number).has_more
-    if not has_window:  # it waits for credits
+    if not has_window:  # read until the query waits for credits
         size = 0
         while size < WINDOW_BYTES:
             frame = client.receive()
@@ -273,7 +273,7 @@ def test_a_canceled_query_ends_with_an_error(client: FrameClient, api: ClientApi
 
 @pytest.fixture
 def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Yield an event for which statements wait."""
+    """Yield an event; statements wait until the event is set."""
     event, execute = threading.Event(), executions.Executions.execute
 
     def slow(*args: object) -> object:
@@ -414,7 +414,7 @@ def test_half_an_insert_writes_nothing(listener: PortListener, api: ClientApi, c
 
 
 def test_mutated_messages_break_nothing(listener: PortListener, api: ClientApi, client: FrameClient) -> None:
-    """Each connection sends messages of all kinds, which are valid except that some bytes are changed."""
+    """Each connection sends valid messages of all kinds, in which some bytes are changed."""
     rng = random.Random(20_260_101)
     before = threading.active_count()
     for _ in range(600):

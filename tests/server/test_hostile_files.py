@@ -1,4 +1,4 @@
-"""Import small files that contain or declare far more data: each is refused and takes little memory."""
+"""Imports of small files that contain or declare far more data: each file is refused and takes little memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_options import SourceError, SourceOptions
 
 MIB = 1 << 20
-#: The memory limit of the process that reads Parquet files. Once started, the process already uses a third of it.
+#: The memory limit of the process that reads Parquet files. The process uses a third of this memory when it starts.
 WORKER_BYTES = 320 * MIB
 #: The maximum number of bytes by which the memory of this process may grow.
 GROWTH_BYTES = 200 * MIB
@@ -56,7 +56,7 @@ def refused(file: Path) -> str:
 
 
 def compressed_zeros(size: int) -> bytes:
-    """Return a Zstandard frame, in each of whose blocks one byte is repeated."""
+    """Return a Zstandard frame whose blocks each consist of one repeated byte."""
     block = 128 << 10
     head = bytes.fromhex("28b52ffd") + bytes([0x80, 0x70]) + size.to_bytes(4, "little")
     blocks, left = [], size

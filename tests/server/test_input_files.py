@@ -71,7 +71,7 @@ def test_bad_rows_are_taken_out_with_line_and_reason(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["2020-01-01T10:00:00", "1577836800000", "0.5"])
 def test_a_file_without_a_header_is_refused_with_what_it_begins_with(tmp_path: Path, first: str) -> None:
-    """Otherwise, the file's first row would be lost, since it would be taken for the names of series."""
+    """Otherwise, the first row would be taken for the names of the series, and its values would be lost."""
     with pytest.raises(SourceError, match=f"begins with '{first}': a header line is needed"):
         read(tmp_path, f"{first},1\n{first},2\n")
     assert 1 == read(tmp_path, f"{first},v\n5,2\n", time_columns=(first,)).times_count
@@ -229,7 +229,7 @@ def test_rows_whose_time_the_database_cannot_hold_are_bad(tmp_path: Path, unit: 
 
 @pytest.mark.parametrize("times", ["timestamp", "date", "text"])
 def test_times_of_parquet_without_a_zone_are_in_that_of_the_option(tmp_path: Path, times: str) -> None:
-    moments = pa.array([datetime(2024, 7, 1), None], pa.timestamp("us"))  # noqa: DTZ001 (that is the point)
+    moments = pa.array([datetime(2024, 7, 1), None], pa.timestamp("us"))  # noqa: DTZ001 (the zone must be absent)
     texts = pa.array(["2024-07-01", None], pa.large_string())
     columns = {"timestamp": moments, "date": moments.cast(pa.date32()), "text": texts}
     pq.write_table(pa.table({"time": columns[times], "v": [1.0, 2.0]}), tmp_path / "p.parquet")

@@ -1,4 +1,4 @@
-"""Inserts as Arrow IPC streams: an invalid stream is refused, whatever kinds of messages it contains."""
+"""Inserts as Arrow IPC streams: the server refuses invalid streams, with any kinds of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saros_wire.payload import decode_insert_head, encode_insert_head
 
 
 def messages() -> tuple[bytes, bytes]:
-    """Return the two messages of an insert: the one with the schema and the one with the batch."""
+    """Return the two messages of an insert: the schema message and the batch message."""
     insert = columns("root.a.d", [1, 2], i=[3, 4])
     reader = pa.ipc.MessageReader.open_stream(insert[decode_insert_head(insert)[1] :])
     schema, batch = reader.read_next_message(), reader.read_next_message()
@@ -68,7 +68,7 @@ def test_messages_of_other_types_are_refused(order: str) -> None:
 
 
 def test_a_message_of_an_unknown_type_is_refused() -> None:
-    """If Arrow's own reader read such a stream, the process would crash."""
+    """Arrow's own reader would crash the process if it read this stream."""
     schema, batch = messages()
     kinds = [place for place in range(len(schema)) if schema[place] == 1]
     refused = 0

@@ -92,7 +92,7 @@ def test_a_query_ends_and_the_connection_goes_on(tmp_path: Path) -> None:
         assert main is not None
         threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
         began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):  # otherwise takes some minutes
+        with pytest.raises(KeyboardInterrupt):  # without the interrupt, the query would take minutes
             connection.execute("select dtw(s, s), dtw(s + 1, s), dtw(s + 2, s) from root.a.d").fetchall()
         assert time.monotonic() - began < 20
         assert [(5_000,)] == connection.execute("select count(s) from root.a.d").fetchall()
@@ -165,7 +165,7 @@ def test_ctrl_c_again_and_again_breaks_nothing(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_over_is_not_cancelled() -> None:
-    """The thread that cancels a call may start so late that this call has ended and the next one is running."""
+    """The thread that cancels a call may start late, when this call has ended and the next call is running."""
     cancelled = []
     section = UninterruptibleSection(lambda: cancelled.append("cancelled"))
     section._over = True

@@ -1,4 +1,4 @@
-"""A leader hands its group over to the head, the member that should lead it. Before it does so again, it waits."""
+"""A leader hands its group over to the head, the member that should lead it; it waits between two such attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second protocol, which shows that the client API offers all that a protocol needs (docs/protocols.md)."""
+"""A second protocol, which shows that the client API suffices to implement a protocol (docs/protocols.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Client:
 
 
 def insert_rows(api: ClientApi) -> None:
-    """Insert data so that the result of `LARGE` is some 40 MB of text, which is more than the sockets' buffers hold."""
+    """Insert data so that the result of `LARGE` is about 40 MB of text, which exceeds the sockets' buffers."""
     values = np.random.default_rng(1).random(ROWS)
     api._own.insert("root.a.d", np.arange(ROWS), {"x": values}, aligned=None)
 

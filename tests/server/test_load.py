@@ -34,7 +34,7 @@ def export(source: Path, target: Path, pattern: str = "root.**") -> Path:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Path:
-    """Aligned and other devices, with many types and some late rows, whose data is in several partitions."""
+    """Create aligned and other devices of many types; some rows are late, and the data spans several partitions."""
     source = np.random.default_rng(3)
     times = np.arange(0, 3_000_000_000, 1_000_000, np.int64)
     count = len(times)

@@ -1,4 +1,4 @@
-"""For charts, a series is reduced to the first, last, least and greatest point in each window (M4)."""
+"""The reduction of a series for charts to the first, last, least and greatest point in each window (M4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory limit of a process is the machine's memory, or the limit of the process's cgroup if that is lower."""
+"""The memory limit of a process: the machine's memory, or the limit of the process's cgroups if that is lower."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_a_cgroup_it_is_the_machines(tmp_path: Path) -> None:
 
 
 def test_the_least_limit_of_its_cgroup_and_those_above_counts(tmp_path: Path) -> None:
-    """The cases: a service in a slice (cgroup version 2), and a container that sees its own cgroup as the root."""
+    """Test a service in a slice (cgroup version 2), and a container that sees its own cgroup as the root."""
     service = {
         "proc/self/cgroup": "0::/some.slice/saros.service\n",
         "sys/fs/cgroup/some.slice/memory.max": f"{300 * MIB}\n",

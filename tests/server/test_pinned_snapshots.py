@@ -1,4 +1,4 @@
-"""In a pinned snapshot, the statements of any session see the same data despite later changes, until its lease ends."""
+"""Pinned snapshots: until the lease ends, statements of any session see the same data despite later changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = 2032
 
 
 def change(connection: saros.Connection) -> None:
-    """Change data as in a busy database: write late and new points, delete points, flush, merge and rewrite files."""
+    """Change data as clients of a busy database would: insert late and new points, delete, flush, merge, rewrite."""
     connection.insert("root.a.d", [2, 40], {"s": [-2, -40]})
     connection.execute("delete from root.a.d.s where time <= 1")
     connection.execute("flush")

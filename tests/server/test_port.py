@@ -1,4 +1,4 @@
-"""The port: it detects protocols, has limits, parks idle clients, drains, uses TLS, and survives bad clients."""
+"""The port: it detects protocols, enforces limits, parks idle clients, drains, uses TLS, and survives bad clients."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MEGABYTES = b"x" * (24 << 20)
 
 
 class EchoProtocol:
-    """A protocol whose connections begin with `ECHO`. A request is a length and as many bytes, which are sent back."""
+    """A protocol whose connections begin with `ECHO`. A request has a length and bytes, which the server sends back."""
 
     name = "echo"
 
     def __init__(self) -> None:
         self.handlers: list[EchoHandler] = []
-        #: An event that a `wait` request waits for.
+        #: A `wait` request waits until this event is set.
         self.go_on = threading.Event()
         #: The events that were reported to the watch's callbacks during a `wait` request.
         self.told: list[str] = []
@@ -109,7 +109,7 @@ class EchoClient:
         return self.receive()
 
     def is_ended(self) -> bool:
-        """Wait until the node sends something or closes the connection. Return whether it has closed the connection."""
+        """Wait until the node sends bytes or closes the connection; return whether it has closed the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -119,7 +119,7 @@ class EchoClient:
         self.socket.close()
 
 
-#: Sockets of the running test.
+#: The sockets that the running test has opened.
 _opened: list[socket.socket] = []
 
 

@@ -1,4 +1,4 @@
-"""If the operating system refuses a folder or an address, the message states only its name and the reason."""
+"""If the operating system refuses a folder or an address, the message states only the refused name and the reason."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def refused(folder: Path, call: Callable[[], object]) -> object:
-    """Return the result of `call` without access to the folder.
+    """Return the result of `call` when this process has no access to the folder.
 
-    Before, `call` is executed with access, which loads the modules that it needs.
+    A first call with access loads the modules that `call` needs.
     """
     with saros.connect(folder) as connection:
         connection.execute("show databases")
@@ -80,7 +80,7 @@ def test_a_command_names_the_folder_that_it_may_not_use(
 def readable(folder: Path) -> Iterator[None]:
     """Make a folder read-only while the block runs.
 
-    If this process runs as root, another user runs the block: one without ownership of the folder.
+    If this process runs as root, the block runs as another user, who does not own the folder.
     """
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -111,7 +111,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         connection.execute("insert into root.a.d(time, x) values (3, 3.5)")
         expected = connection.execute(query).fetchall()
     for command in (f"verify {data}", f"backup --data {data} --to before"):
-        assert 0 == main(command.split())  # this loads everything that the call needs
+        assert 0 == main(command.split())  # this loads the modules and kernels that the call needs
     if "numba" in sys.modules:  # the other user must be able to write the kernels compiled below
         monkeypatch.setattr("numba.config.CACHE_DIR", str(data.parent / "kernels"))
     if not locked:

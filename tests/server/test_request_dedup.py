@@ -1,4 +1,4 @@
-"""A write with a number takes effect only once, even if it arrives several times."""
+"""A numbered write takes effect only once, even if it arrives several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logins, sessions, TLS and start-up: access control, its audit trail, and secrets that must not appear anywhere."""
+"""Logins, sessions, TLS and start-up: access control, the audit trail, and the protection of secrets."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
         assert 801 == refused.value.code
 
 
-#: The error codes that calls return for an empty request in a session with all privileges.
+#: Parts of the messages with which calls refuse an empty request in a session with all privileges.
 EMPTY = {
     Call.READ_CHECKPOINT: "the capture does not exist",
     Call.UPLOAD: "is not a valid name of a job",
@@ -476,7 +476,7 @@ def test_a_new_certificate_is_taken_without_a_restart(tmp_path: Path, certificat
         shutil.copy(certificate.certificate, tmp_path / "own.pem")
         saros.connect(target).close()
         Path(new.key).replace(certificate.key)
-        saros.connect(target).close()  # works as before
+        saros.connect(target).close()  # the old certificate stays in use
         assert f"{certificate.key} is not the key" in status_of(made)
         shutil.copy(new.certificate, certificate.certificate)
         with pytest.raises(saros.OperationalError, match="has not signed the server's certificate"):
@@ -577,7 +577,7 @@ def test_the_first_start_makes_an_administrator_with_a_password_for_once(tmp_pat
 
 @pytest.mark.slow
 def test_no_password_ever_appears(tmp_path: Path) -> None:
-    """Logins, statements and mistakes contain canaries; no file of the server and no answer may contain them."""
+    """Logins, statements and mistakes contain canaries; the server's files and answers must not contain any canary."""
     data = cheap(tmp_path / "data")
     (tmp_path / "password").write_text("canary-of-root\n")
     words = ("--auth", "--init-admin-password-file", str(tmp_path / "password"), "--log-level", "DEBUG")

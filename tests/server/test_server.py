@@ -1,4 +1,4 @@
-"""A server as a process and as a service: start, status, stop, rights to calls, bad messages, a killed server."""
+"""A server as a process and as a service: start, status, stop, rights to calls, bad messages, and a kill."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
         cursor.fetchone()
         shown = connection.execute("show queries where statement like 'select%'").fetchall()
         assert [("127.0.0.1", 60_000)] == [row[-3:-1] for row in shown]
-        assert 1 << 20 < shown[0][-1] < 64 << 20  # the bytes in the buffer that the server has for its client
+        assert 1 << 20 < shown[0][-1] < 64 << 20  # the size of the server's buffer for this client
         cursor.close()
         wait_until(lambda: [] == connection.execute("show queries").fetchall())
 

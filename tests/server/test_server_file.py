@@ -1,4 +1,4 @@
-"""Finding the server of a folder by `server.json` and the folder's lock."""
+"""The search for the server of a folder, by `server.json` and the folder's lock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Weak and mid sessions: a read at any node returns data at least as new as the session has seen, or is marked stale.
+"""Weak and mid sessions: a read at any node is at least as new as the session's earlier reads, or is marked stale.
 
-The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags.
+The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_storage.base.types import DataType
 
 GROUP = GroupId(1)
-#: The ids of the group's three members, and then the index of the node that reads, which has no replica.
+#: The ids of the group's three members, and the index (not the id) of the reading node, which has no replica.
 LEADER, OTHER, BEHIND, ASKING = 1, 2, 3, 3
 
 
@@ -48,7 +48,7 @@ class Register:
         self._town.insert(LEADER - 1, self._device, [0], [value], DataType.INT64)
 
     def read(self, session: SessionContext, number: int = ASKING) -> tuple[object, bool]:
-        """Read at a node, by default at the one without a replica. Return the value, and whether it may be stale."""
+        """Read at a node, by default the node without a replica; return the value, and True if it may be stale."""
         result = self._town.nodes.node(number).engine.execute(f"select x from {self._device}", session)
         values = []
         while (block := result.next_block()) is not None:
@@ -64,7 +64,7 @@ def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
 
 
 def leave_behind(town: Town) -> None:
-    """Cut the member BEHIND off from the other members. Later writes then do not reach it."""
+    """Cut the member BEHIND off from the messages of the other members, so that later writes do not reach it."""
     for node in (LEADER, OTHER):
         town.weather.cut(node, BEHIND)
 
@@ -73,7 +73,7 @@ def leave_behind(town: Town) -> None:
 def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session has read 2. Without the leader, it asks a replica that still has 1. The third replica has 2."""
+    """The session has read 2. The leader is cut off, the replica that is asked first still has 1, the third has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
     wait_until(lambda: register.read(session) == (1, False))
@@ -107,7 +107,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
 
 
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session has read a series elsewhere that its node does not know, nor the member that this node asks first."""
+    """The session has read a series at another node. Neither its node nor the first asked member knows this series."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
@@ -122,7 +122,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
 def test_series_that_nobody_tells_of_are_missed_and_said(
     town: Town, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that is cut off, and has a lagging replica or none, finds no new series. It marks its answer as stale."""
+    """A node that is cut off finds no new series, with a lagging or no replica, and marks its answer as stale."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
@@ -136,7 +136,7 @@ def test_series_that_nobody_tells_of_are_missed_and_said(
 
 
 def test_a_connection_takes_what_it_was_shown_along_to_other_nodes(tmp_path: Path) -> None:
-    """Weak reads are sent to all nodes in turn, also to one that is cut off from the others."""
+    """Weak reads are sent to all nodes in turn, and also to a node that is cut off from the other nodes."""
     with a_town(tmp_path, 3, 3, Served) as town:
         town.arrange_leaders(of_all=0)
         device = f"{town.database(GROUP)}.d"

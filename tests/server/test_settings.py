@@ -162,7 +162,7 @@ def test_background_merges_stop_and_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_logs_from_the_new_level_on(tmp_path: Path) -> None:
-    """The options of the command line are shown, and are stronger than the file."""
+    """Options of the command line are shown, and take precedence over the file."""
     with stock_server(tmp_path, "--http-port", "0") as port, saros.connect(f"saros://127.0.0.1:{port}") as connection:
         assert ("0", "option") == (rows(connection)["http_port"][0], rows(connection)["http_port"][3])
         connection.execute("set configuration 'slow_query_ms'='2s'")

@@ -1,4 +1,4 @@
-"""SET SYSTEM TO READONLY: which operations the mode refuses, how long it lasts, and which nodes it affects."""
+"""SET SYSTEM TO READONLY: the refused operations, the duration of the mode, and the affected nodes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
         session.close()
 
 
-#: Kinds of statements that change neither data nor schema. SELECT is not among them, because SELECT INTO writes.
+#: Kinds of statements that change neither data nor schema. SELECT is not listed, because SELECT INTO writes.
 HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
     "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant",

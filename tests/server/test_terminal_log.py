@@ -1,4 +1,4 @@
-"""Where warnings go: the library prints nothing, a command prints a line, and handlers of `logging` receive them."""
+"""The destinations of warnings: the library prints nothing, a command prints a line, handlers of `logging` get them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASK = "import logging; logging.basicConfig(); " + OPEN
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """A folder whose write-ahead log has a torn end. When the folder is opened, this end is cut off, with a warning."""
+    """Return the log segment of a folder, with a torn end. Opening the folder cuts this end off, with a warning."""
     with saros.connect(tmp_path / "data") as connection:
         connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
     (segment,) = (tmp_path / "data" / "log").iterdir()

@@ -1,4 +1,4 @@
-"""The declared structs of IoTDB's session protocol agree with the tables in the stock client, IoTDB's own."""
+"""The declared structs of IoTDB's session protocol agree with the tables in IoTDB's own (stock) client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from saros_server.thrift.codec import I32, I64, BadArguments, Binary, Text, enco
 from saros_server.thrift.structs import EndPoint, OpenSessionAnswer, Status
 
 STRUCTS = [found for _, found in inspect.getmembers(structs, dataclasses.is_dataclass)]
-#: The structs that are themselves the arguments of a call, each with the name that the stock client gives it.
+#: The structs that are the arguments of a call, each with its name in the stock client.
 ARGUMENTS = {
     "SessionArguments": "requestStatementId_args",
     "SetStorageGroup": "setStorageGroup_args",
     "Paths": "deleteTimeseries_args",
     "NoArguments": "getProperties_args",
 }
-#: The stock client's fields that servers may omit or ignore.
+#: Fields of the stock client's structs that servers may omit or ignore.
 LEFT_OUT = {
     "Status": {"needRetry", "responseData"},
     "ExecuteAnswer": {"operationType", "nonAlignQueryDataSet", "sgColumns", "aliasColumns"}

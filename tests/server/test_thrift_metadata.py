@@ -27,7 +27,7 @@ def client(tmp_path: Path) -> Iterator[ThriftClient]:
 
 
 def texts(client: ThriftClient, statement: str, *columns: str) -> list[tuple[str | None, ...]]:
-    """Return the rows of a statement, but only some of their columns."""
+    """Return the rows of a statement, sorted and reduced to the given columns."""
     result = client.execute(statement)
     places = [result.answer.columns.index(column) for column in columns]
     found = [tuple(row[place] for place in places) for row in result.all()]

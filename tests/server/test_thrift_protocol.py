@@ -1,4 +1,4 @@
-"""Connections of IoTDB's session protocol: logins, sessions, statements, bad messages, clients that disconnect."""
+"""Connections of IoTDB's session protocol: logins, sessions, statements, bad messages, disconnected clients."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_sessions_of_two_connections_are_apart(client: ThriftClient, server: Thr
         other.done("closeOperation", structs.CloseOperation(other.session_id, result.answer.query_id))
         other.done("closeOperation", structs.CloseOperation(client.session_id, None, client.statement_id))
         other.done("cancelOperation", structs.CancelOperation(client.session_id, result.answer.query_id))
-        other.session_id = client.session_id  # a number is no session
+        other.session_id = client.session_id  # knowing the number gives no access to the session
         other.done("closeSession", structs.CloseSession(client.session_id))
     assert [(1, 1.0), (2, 2.0), (3, 3.0)] == result.all()
 
@@ -148,7 +148,7 @@ def test_a_closed_statement_closes_its_results_and_takes_no_more(client: ThriftC
     client.open()
     client.execute("insert into root.a.d(time, x) values (1, 1), (2, 2)")
     result = client.execute("select x from root.a.d", rows=1)
-    # The Python client swaps the two ids, and so sends this request.
+    # The Python client sends this request, in which the two ids are swapped.
     client.done("closeOperation", structs.CloseOperation(client.statement_id, None, client.session_id))
     fails_with(714, "", client.fetch, result.answer.query_id, 1)
     fails_with(301, "statement", client.execute, "show version")
@@ -203,7 +203,7 @@ def test_a_client_that_goes_away_ends_its_query_and_its_session(client: ThriftCl
 
 @pytest.mark.slow
 def test_a_client_that_goes_away_ends_the_statement_that_runs(tmp_path: Path) -> None:
-    """Unless the statement is ended, it runs for minutes."""
+    """The statement would run for minutes if the server did not end it."""
     server = ThriftServer(tmp_path, options="query_timeout_ms = 600000\n")
     try:
         server.api._own.insert("root.a.d", np.arange(3_000_000), {"x": np.arange(3_000_000.0)}, aligned=None)
@@ -238,9 +238,9 @@ def test_an_unknown_method_is_refused_and_the_connection_goes_on(client: ThriftC
         b"\x0c\0\1\0\0",  # required fields are missing
         b"\x0c\0\1\x0a\0\1\0\0\0",  # ends in the middle of an integer
         b"\x0c\0\1\x0b\0\2\x7f\xff\xff\xff",  # a text of 2 GB
-        b"\x0c\0\1\x0b\0\2\xff\xff\xff\xff",  # of -1 bytes
+        b"\x0c\0\1\x0b\0\2\xff\xff\xff\xff",  # a text of -1 bytes
         b"\x0c\0\1\x63\0\2\0\0",  # an unknown type
-        b"\x0c\0\1" + b"\x0f\0\x63" + b"\x0f\0\0\0\1" * 10_000 + b"\0\0",  # nested ten thousand times
+        b"\x0c\0\1" + b"\x0f\0\x63" + b"\x0f\0\0\0\1" * 10_000 + b"\0\0",  # lists nested ten thousand deep
         b"\x0c\0\1" + b"\x0f\0\x63\x0c\x7f\xff\xff\xff",  # a list of 2 billion structs
     ],
 )
@@ -277,7 +277,7 @@ def decoded(answer: ExecuteAnswer) -> list[tuple[object, ...]]:
         struct.pack(">i", 3) + b"\x80\1\0",
         struct.pack(">i", 12) + b"\x80\1\0\2\0\0\0\0\0\0\0\0",  # a reply
         struct.pack(">i", 12) + b"\x80\1\0\1\x7f\xff\xff\xff\0\0\0\0",  # a name of 2 GB
-        struct.pack(">i", 12) + b"\0\0\0\4open\0\0\0\1",  # not strict
+        struct.pack(">i", 12) + b"\0\0\0\4open\0\0\0\1",  # the encoding without a version number
     ],
 )
 def test_bytes_that_are_no_message_close_the_connection(client: ThriftClient, data: bytes) -> None:

@@ -1,6 +1,6 @@
 """Statements and queries of IoTDB's session protocol.
 
-They cover results in pages, queries given as paths and times instead of SQL, batches of statements, and errors.
+The tests cover results in pages, queries given as paths and times instead of SQL, batches of statements, and errors.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def test_old_clients_get_statuses_results_without_times_and_empty_ones(client: T
 
 
 def test_columns_of_one_name_come_after_the_others(client: ThriftClient) -> None:
-    """Clients of 1.3 find a column by its name, among the distinct names. Clients of 2.0 find it by its position."""
+    """Clients of IoTDB 1.3 find a column by its name among the distinct names; clients of 2.0 use its position."""
     text = "select i, i, t from root.a.d where time = 1"
     answer = client.execute(text).answer
     assert ({"root.a.d.i": 0, "root.a.d.t": 1}, [0, 2, 1]) == (answer.column_places, answer.column_blocks)
@@ -380,7 +380,7 @@ def test_queries_of_nothing_are_refused(client: ThriftClient) -> None:
 
 
 def test_running_queries_have_their_times_as_those_of_rows(client: ThriftClient) -> None:
-    """Clients of IoTDB 1.3 can read times of rows, but not times that are values."""
+    """Clients of IoTDB 1.3 can read the times of rows, but no values of type TIMESTAMP."""
     result = client.execute("show queries")
     assert ("QueryId", "TEXT", False) == (result.answer.columns[0], result.answer.types[0], result.answer.ignore_time)
 

@@ -1,4 +1,4 @@
-"""Records of IoTDB's session protocol are converted to columns, in groups and rounds. Wrong records are refused."""
+"""Records of IoTDB's session protocol: conversion to columns, in groups and rounds, and refusals of bad records."""
 
 from __future__ import annotations
 

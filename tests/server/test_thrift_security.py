@@ -1,4 +1,4 @@
-"""If a client lacks the right to a call of IoTDB's session protocol, the call is refused and changes nothing."""
+"""Calls of IoTDB's session protocol by clients without the necessary right: each is refused and changes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEVICE, SERIES, INT32, PLAIN, LZ4 = "root.a.d", ["root.a.d.s"], 1, 0, 7
 TIME, INT = struct.pack(">q", 5), struct.pack(">i", 8)
 RECORD = struct.pack(">bi", INT32, 8)
 
-#: A request for each call, which is executed if the client has the right to the call.
+#: For each call, a request that the server executes if the client has the right to the call.
 REQUESTS: dict[str, Any] = {
     "setTimeZone": structs.SetTimeZone(1, "UTC"),
     "getTimeZone": structs.SessionArguments(1),
@@ -99,7 +99,7 @@ REQUESTS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
-    """A server that has a point, a template that is set on a path, and another that is not set."""
+    """Yield a server that has a point, a template set on a path, and a template that is not set."""
     made = ThriftServer(tmp_path_factory.mktemp("matrix"))
     directory = made.api.node.directory
     assert directory is not None

@@ -1,4 +1,4 @@
-"""Tablets of IoTDB's session protocol are converted to columns. Messages with contradictory parts are refused."""
+"""Tablets of IoTDB's session protocol: their conversion to columns, and refusals of contradictory messages."""
 
 from __future__ import annotations
 

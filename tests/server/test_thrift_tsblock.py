@@ -63,8 +63,8 @@ def test_a_block_is_laid_out_as_described() -> None:
     expected = (
         *(b"\0\0\0\2", b"\1\0", b"\0\0\0\1", b"\2\1\0"),
         *(b"\0", b"\0\0\0\0\0\0\0\7"),  # the times
-        *(b"\1", b"\x80"),  # only a null
-        *(b"\0", b"\x80"),  # a bit
+        *(b"\1", b"\x80"),  # a column with one null
+        *(b"\0", b"\x80"),  # a column with one bit
     )
     assert b"".join(expected) == encode_block(batch, [DataType.INT32, DataType.BOOLEAN], timed=True)
 

@@ -1,4 +1,4 @@
-"""API tokens: how they are made, which access they give, and how they end."""
+"""API tokens: their creation, the access that they give, and their end."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_the_day_of_the_last_login_is_shown(secured: Secured) -> None:
 
 
 class CutOffDirectory:
-    """A user directory on a node that cannot reach any leader."""
+    """The user directory of a node that cannot reach any leader."""
 
     def __init__(self) -> None:
         self.tried = 0
@@ -219,7 +219,7 @@ def test_a_secret_is_in_its_answer_only(secured: Secured) -> None:
     secret = create(secured, "create token gateway for user ann")
     secured.open("ann", secret)
     with pytest.raises(Refused):
-        secured.open(secret, secret)  # here, the secret is used as the user's name, too
+        secured.open(secret, secret)  # the secret is also used as the user's name
     with secured.connect("root", ROOT) as root:
         assert secret not in str(root.execute("show tokens").fetchall())
         assert secret not in str(root.execute("show queries").fetchall())

@@ -1,4 +1,4 @@
-"""Files that clients upload: their chunks, their checksums, how jobs end, and permissions."""
+"""Files that clients upload: chunks, checksums, the end of jobs, and permissions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_jobs_and_files_whose_names_differ_only_in_case_have_files_on_every_syst
 ) -> None:
     uploads = Uploads(str(tmp_path), CaselessDisk(), clock)
     sent = {(job, name): f"{job} {name}".encode() * 300 for job in ("job", "JOB") for name in ("a", "A", "A" * 100)}
-    for offset in range(0, 40_000, 500):  # pieces of all files alternate
+    for offset in range(0, 40_000, 500):  # chunks of all files alternate
         for (job, name), data in sent.items():
             if part := data[offset : offset + 500]:
                 uploads.receive(job, name, offset, zlib.crc32(part), part)

@@ -1,6 +1,6 @@
 """A small client of IoTDB's session protocol. It can also send messages that a stock client never sends.
 
-TsBlocks are decoded here in plain Python, value by value, as the description of the format says.
+This module decodes TsBlocks in plain Python, value by value, following the description of the format.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ProtocolRefusal(Exception):
-    """A `TApplicationException`."""
+    """A `TApplicationException` received from the server."""
 
     def __init__(self, error: ApplicationError) -> None:
         super().__init__(error.message)
@@ -60,7 +60,7 @@ def request_bytes(request: object, *, bare: bool = False) -> bytes:
 
 
 class ThriftClient:
-    """A connection."""
+    """A connection, with the ids of its session and of its statement."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -88,7 +88,7 @@ class ThriftClient:
         return receive(self.socket, *struct.unpack(">i", head))
 
     def is_closed(self) -> bool:
-        """Wait for the server, and return whether it closes the connection."""
+        """Wait until the server sends bytes or closes the connection; return whether it has closed the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -136,7 +136,7 @@ class ThriftClient:
         return checked(self.call("fetchResultsV2", request, FetchAnswer))
 
     def done(self, name: str, request: object, *, bare: bool = False) -> None:
-        """Call a method whose answer is a status, and return the status. Raises Failed."""
+        """Call a method whose answer is a status, and check the status. Raises Failed."""
         checked(self.call(name, request, Status, bare=bare))
 
 
@@ -149,7 +149,7 @@ class Result:
     rows: int
 
     def pages(self) -> list[list[tuple[Any, ...]]]:
-        """Return the rows, as a list for each page: (time, values...), or only the values if times are ignored."""
+        """Return a list of rows for each page; a row is (time, values...), or only the values if times are ignored."""
         found = [self._rows(self.answer.blocks or [])]
         more = self.answer.more
         while more:

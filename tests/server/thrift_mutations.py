@@ -1,8 +1,8 @@
 """Pass damaged messages of IoTDB's session protocol to the server's side of a connection.
 
-A message begins as a call of a stock client. Then bytes are changed, lost, duplicated or moved, or lengths or types are
-replaced. The server must answer the message or end the connection; it may raise no other exception and log no internal
-error. One thread.
+A message is a call of a stock client in which bytes are changed, lost, duplicated or moved, or lengths or types are
+replaced. The server must answer the message or end the connection; it must raise no other exception, and log no
+internal error. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from saros_server.thrift.protocol import ThriftHandler
 
 #: Numbers that break careless code.
 NUMBERS = [-1, 0, 1, 2, 127, 128, 255, 256, 65_535, 1 << 20, (1 << 24) - 1, 1 << 26, (1 << 31) - 1, -(1 << 31)]
-#: The maximum total size of the answers to one call. If there were more bytes, the server would be leaking data.
+#: The maximum total size of the answers to one call; larger answers would mean that the server leaks data.
 ANSWER_BYTES_MAX = 64 << 20
 
 
 class FakeConnection:
-    """A connection whose client has sent some bytes and waits. It has only those methods that a handler calls."""
+    """A connection whose client has sent some bytes and waits. It has only the methods that a handler calls."""
 
     def __init__(self, data: bytes) -> None:
         self.peer = Peer("ipv4:127.0.0.1", is_local=True)
@@ -62,7 +62,7 @@ class FakeConnection:
 
 
 class Mutations:
-    """Draws damaged calls from a seed, and passes them to a client API that requires no login."""
+    """A source of damaged calls, drawn from a seed, for a client API that requires no login."""
 
     def __init__(self, api: ClientApi, seed: int) -> None:
         self._api, self._random = api, random.Random(seed)

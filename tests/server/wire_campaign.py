@@ -1,10 +1,10 @@
 """Send mutated messages of both client protocols to a server process, which must serve another client meanwhile.
 
-    seed --> valid messages, mutated: bits, lengths, pieces left out, repeated, exchanged, nested
-         --> a few messages per connection, most after a login; the client closes it at the end, or the server does
+    seed --> valid messages, mutated: changed bits and lengths; pieces left out, repeated, exchanged or nested
+         --> some messages per connection, usually after a login; the client or the server closes the connection
 
-Each of these is a violation: the server ends, or logs an internal error; its memory grows; the other client is not
-served, or does not read the points that it wrote. The seed alone determines the messages of a connection.
+The campaign reports a violation if the server ends, logs an internal error, or needs ever more memory, or if the other
+client is not served or does not read the points that it wrote. The seed alone determines a connection's messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXTREMES = (0, 1, 127, 255, 65_535, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (
 #: Deeply nested structs and lists, in Thrift's binary protocol and in protobuf.
 _NESTS = (b"\x0c\x00\x01", b"\x0f\x00\x01\x0f\x00\x00\x00\x01", b"\x0d\x00\x01\x0d\x0d\x00\x00\x00\x01", b"\x0a\x7f")
 _NEST_MAX = 3_000
-#: The number of bytes by which memory may grow in the second half of a campaign, because caches and MemTables fill.
+#: The number of bytes by which memory may grow in the second half of a campaign, while caches and MemTables fill.
 _GROWTH_BYTES = 192 << 20
 
 #: The pause between two calls of the other client.
@@ -107,7 +107,7 @@ MUTATIONS: Sequence[Mutation] = (_bits, _length, _truncated, _extended, _left_ou
 
 
 def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
-    """Mutate a message one to three times. Return its bytes. Pieces of `other`, another message, may be inserted."""
+    """Mutate a message one to three times, and return its bytes. Pieces of the message `other` may be inserted."""
     for mutation in chance.choices(MUTATIONS, k=chance.choice((1, 1, 1, 2, 3))):
         data = mutation(chance, data, other)
     return data
@@ -117,7 +117,7 @@ def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _requests(session: int, statement: int) -> Iterator[tuple[str, object]]:
-    """Yield valid requests. Each is a pair: the name of a call, and a struct."""
+    """Yield (name of a call, struct) of valid requests."""
     series, device, ints = ["root.a.d.i"], "root.a.d", struct.pack(">2i", 1, 2)
     number, times = struct.pack(">Bi", 1, 5), struct.pack(">2q", 1, 2)
     values = ints + struct.pack(">i1si2s", 1, b"x", 2, b"yz") + b"\1\1\0\0"
@@ -175,7 +175,7 @@ def _thrift_connection(server: AttackedServer, chance: random.Random) -> tuple[s
 
 
 def _thrift_frame(chance: random.Random, valid: bytes, other: bytes) -> bytes:
-    """Return a message in its frame. The message was valid before it was mutated."""
+    """Return the message `valid`, mutated and in its frame."""
     header = 12 + struct.unpack_from(">i", valid, 4)[0]
     data = valid[:header] + mutated(chance, valid[header:], other)
     frame = struct.pack(">i", len(data)) + data
@@ -196,14 +196,14 @@ def _thrift_answers(received: bytes) -> int:
 # ---------------------------------------------------------------------------------------------- native frames
 
 
-#: Kind, call, head, body.
+#: The parts of a frame: kind, call, head, body.
 _Parts = tuple[Kind, int, bytes, bytes]
 _WITH_BODY = (Call.INSERT, Call.UPLOAD, Call.SYNC_CHUNK)
 _WITHOUT_BODY = tuple(sorted(set(Call) - {*_WITH_BODY, Call.CLOSE}))
 
 
 def _native_parts(token: bytes) -> Iterator[_Parts]:
-    """Yield valid frames, each of them as (kind, call, head, body)."""
+    """Yield (kind, call, head, body) of valid frames."""
     prefix = struct.pack("<I", 1_000) + token
     statement = client_pb2.ExecuteRequest(statement="select * from root.a.d").SerializeToString()
     write = client_pb2.ExecuteRequest(statement="insert into root.a.d(time, i) values (1, 2)").SerializeToString()
@@ -260,7 +260,7 @@ def _native_answers(received: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WireProtocol:
-    """A protocol: a function that connects and draws messages, and one that counts the answers in received bytes."""
+    """A protocol: functions that connect and draw messages, and that count the answers in received bytes."""
 
     name: str
     connect: Callable[[AttackedServer, random.Random], tuple[socket.socket, list[bytes]]]
@@ -274,7 +274,7 @@ PROTOCOLS = (
 
 
 def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter[str]:
-    """Send the messages of one connection. Return figures. Raises TimeoutError if the connection stays open."""
+    """Send the messages of one connection, and return figures. Raises TimeoutError if the connection stays open."""
     connection, frames = protocol.connect(server, random.Random(f"{protocol.name} {seed}"))
     received = bytearray()
     with connection:
@@ -405,7 +405,7 @@ class AttackedServer:
 
 
 def campaign(folder: Path, protocols: Sequence[WireProtocol], seeds: Iterable[int]) -> tuple[Counter[str], list[str]]:
-    """For each seed, attack a server with one connection of each protocol. Return figures, and violations."""
+    """Attack a server with one connection of each protocol for each seed; return figures and violations."""
     figures: Counter[str] = Counter()
     memory: list[int] = []
     with AttackedServer(folder) as server:

@@ -1,4 +1,4 @@
-"""Run the real nodes of a cluster in one process. They have loopback ports, threads and folders."""
+"""Cluster nodes in this process, with real folders, threads and loopback ports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from saros_storage.scan.read_point import EVERYTHING
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:
-    """Make a folder for each node, which has its `cluster.json`; return the folders."""
+    """Make a folder with a `cluster.json` for each node, and return the folders."""
     addresses = free_addresses(2 * nodes)
     ids = [NodeId(n) for n in range(1, nodes + 1)]
     known = {id_: NodeAddress(addresses[2 * i], addresses[2 * i + 1]) for i, id_ in enumerate(ids)}
@@ -46,7 +46,7 @@ def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> li
 
 @contextmanager
 def running_servers(folder: Path, nodes: int, replicas: int) -> Iterator[list[Server]]:
-    """Run servers of the nodes of a cluster within this context."""
+    """Run one server for each node of a new cluster within this context, and yield the servers."""
     servers = [Server(str(own), "127.0.0.1", 0) for own in make_folders(folder, nodes, replicas)]
     for server in servers:
         server.start()
@@ -82,7 +82,7 @@ class SecuredNode(Secured):
 
 
 class Nodes:
-    """A cluster whose nodes can be stopped and started. Close it."""
+    """A cluster whose nodes can be stopped and started. Call `close` after use."""
 
     def __init__(self, folder: Path, nodes: int, replicas: int, **options: object) -> None:
         self.folders = make_folders(folder, nodes, replicas)
@@ -111,7 +111,7 @@ class Nodes:
         node.close()
 
     def restart_all(self) -> None:
-        """Stop all nodes, then start them again; they answer when this returns."""
+        """Stop all nodes, start them again, and wait until they answer."""
         for number in range(len(self.nodes)):
             self.stop(number)
         for number in range(len(self.nodes)):
@@ -119,7 +119,7 @@ class Nodes:
         self.wait_ready()
 
     def lose_messages(self, number: int, *, to: int) -> None:
-        """Drop the messages that node `number` has queued for node `to`, if it ever sent a message to that node."""
+        """Drop the messages that node `number` has queued for node `to`."""
         peers = self.database(number)._parts.peers
         assert isinstance(peers, GrpcPeers)
         lane = peers._lanes.pop(NodeId(to + 1), None)

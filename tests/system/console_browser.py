@@ -1,6 +1,6 @@
-"""A headless Chromium that shows the console; each test file starts a separate browser.
+"""A headless Chromium that shows the console; each test file starts its own browser.
 
-Errors of pages and requests to other servers fail the test that caused them.
+A test fails if its page reports an error, or sends a request to another server.
 """
 
 from __future__ import annotations

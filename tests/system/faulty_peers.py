@@ -1,8 +1,8 @@
-"""The network between the nodes of this process: it counts calls, its links can be cut, and it can lose replies.
+"""A simulated network between the nodes of this process: it counts calls, can cut links, and can lose replies.
 
     weather = Weather()
     with weather.around_nodes(): nodes = Nodes(...)     their peers are GrpcPeers subject to the weather
-    weather.isolate(2)   nothing reaches node 2, nothing leaves it      heal()
+    weather.isolate(2)   no message reaches or leaves node 2            heal()
     weather.lose(PROPOSE, 3)   the replies of three calls are lost; `then` is called after the first
     with weather.counting() as calls: ...              calls[name, group] between any two nodes
 
@@ -106,7 +106,7 @@ class Weather:
             self._then, self._about, self._to = then, group, to
 
     def passes(self, sender: int, receiver: int) -> bool:
-        """Return whether a message gets through."""
+        """Return whether a message from `sender` reaches `receiver`."""
         with self._lock:
             return (sender, receiver) not in self._cuts and not {sender, receiver} & self._isolated
 
@@ -142,7 +142,7 @@ class Weather:
 
 
 class FaultyPeers(GrpcPeers):
-    """The connections of one node to others, which suffer from the weather (the current faults)."""
+    """The connections of one node to other nodes, subject to the weather (the current faults)."""
 
     def __init__(
         self,

@@ -90,15 +90,15 @@ class LocalCluster:
     ) -> None:
         """Make the folders, without starting processes.
 
-        The mapping `environment` has options of the nodes, such as SAROS_DURABILITY. A node's process is `program`,
-        called with the argument `start` and some more.
+        The mapping `environment` has options of the nodes, such as SAROS_DURABILITY. A node's process runs `program`
+        with the argument `start` and further arguments.
         """
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
         self._program = program
         #: The programs of those nodes that do not run `_program`.
         self._programs: dict[int, Sequence[str]] = {}
-        #: Whether every group still has its majority after the loss of one node.
+        #: True if every group keeps its majority when one node is lost.
         self.survives_one = replicas >= 3
         # An aborted node writes the stacks of its threads to its log.
         self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
@@ -196,7 +196,7 @@ class LocalCluster:
             try:
                 rows = self.regions(node)
             except saros.Error:
-                continue  # another one may know
+                continue  # another node may answer
             return {int(str(row["RegionId"])): int(str(row["DataNodeId"])) for row in rows if row["Role"] == "Leader"}
         return {}
 
@@ -297,7 +297,7 @@ class LocalCluster:
         self.await_stopped(node)
 
     def await_stopped(self, node: int) -> None:
-        """Wait until a process has stopped, since a SIGCONT that came earlier would be lost. Raises NodeFailed."""
+        """Wait until a process has stopped; a SIGCONT sent before that would be lost. Raises NodeFailed."""
         limit = time.monotonic() + _END_SECONDS
         while _stat(self._processes[node].pid)[0] != "T":
             if time.monotonic() > limit:
@@ -314,7 +314,7 @@ class LocalCluster:
     def bring_back(self) -> None:
         """End all faults: start nodes that are down, continue stopped nodes, heal the links.
 
-        Does not wait for the nodes.
+        This does not wait until the nodes are ready.
         """
         self.heal()
         for node in self.nodes:
@@ -343,7 +343,7 @@ class LocalCluster:
                 self.proxy.set_weather(f"{other}->{node}", forth=inward, back=outward)
 
     def isolate(self, node: int) -> None:
-        """Cut a node off from all others; clients still reach it."""
+        """Cut a node off from all other nodes; clients still reach it."""
         self.set_links(node, outward=LOSE, inward=LOSE)
 
     def heal(self) -> None:

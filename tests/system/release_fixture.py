@@ -4,7 +4,7 @@
 
 Run it on the commit of a release, once: a fixture never changes. It contains
 
-    folder/     a data folder whose process was killed: files merged and not, and points that are only in the log
+    folder/     a data folder whose process was killed: merged and unmerged files, and points that are only in the log
     backups/    a full backup, and an incremental one that was taken before the last statements
 
 `test_releases.py` knows the written data, and compares the answers of the version under test with that data.
@@ -179,7 +179,7 @@ def write_fixture(archive: Path) -> None:
         steps = [[sys.executable, __file__, name, str(folder)] for name in _STEPS]
         for command in (steps[0], back_up, steps[1], [*back_up, "--incremental"], steps[2]):
             subprocess.run(command, check=True)
-        (folder / "LOCK").unlink()  # names this machine's process
+        (folder / "LOCK").unlink()  # it names a process of this machine
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive, "x:xz", preset=9) as tar:
             for part in (folder, backups):

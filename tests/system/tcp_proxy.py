@@ -8,7 +8,7 @@
     HOLD     bytes are kept until the weather changes: a link that stalls
     LOSE     bytes are lost silently: a partition, one-way if the other direction passes. A connection that lost bytes
              has a hole, so it is aborted when the weather changes
-    REFUSE   connections are aborted, new ones too: a link that is down (set in either direction)
+    REFUSE   open and new connections are aborted: a link that is down (set in either direction)
 
 The method `half_close` ends one direction of the open connections, and leaves the other direction open.
 
@@ -36,7 +36,7 @@ _CALL_SECONDS = 10.0
 
 
 class Mode(Enum):
-    """The way in which the proxy treats bytes and connections in one direction."""
+    """The treatment of bytes and connections in one direction."""
 
     PASS = "pass"
     HOLD = "hold"
@@ -145,7 +145,7 @@ class TcpProxy:
     def _run(self, order: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(order, self._loop).result(_CALL_SECONDS)
 
-    # ------------------------------------------------------------------ on the loop
+    # ------------------------------------------------------------------ coroutines of the event loop
 
     async def _add_link(self, name: str, host: str, port: int, listen_port: int) -> int:
         assert name not in self._links
@@ -193,11 +193,11 @@ class TcpProxy:
         try:
             target_reader, target_writer = await asyncio.open_connection(*link.target)
         except OSError:
-            writer.transport.abort()  # the connection ends like one to the target itself, which does not listen
+            writer.transport.abort()  # the client sees what it would see without the proxy: the target does not listen
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
-        if link.refuses:  # changed meanwhile
+        if link.refuses:  # the weather changed while the target was being connected
             connection.abort()
         try:
             async with asyncio.TaskGroup() as group:

@@ -27,7 +27,7 @@ ROW_BYTES = 16 * POINTS
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """Run three nodes, each with a part of the slices.
 
-    They have plain devices and an aligned one, each with half of its rows in files, and some late rows.
+    Their devices are plain, except for one aligned device. Half of each device's rows are in files; some rows are late.
     """
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     times = np.arange(POINTS) * STEP
@@ -55,7 +55,7 @@ def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
 
 
 DAYS = f"group by ([0, {END}), 1d)"
-#: Statements, each with a factor: the traffic must be smaller than the rows of five series by this factor.
+#: Statements, each with a factor: the rows of five series must be larger than the traffic by at least this factor.
 PARTIAL = [
     ("select count(x), avg(x) from root.a.d", 100),
     ("select count(*) from root.a.**, root.b.**", 100),
@@ -99,7 +99,7 @@ def test_rows_travel_for_what_needs_them(cluster: Nodes, statement: str) -> None
 
 
 def answered(cluster: Nodes, number: int, statement: str) -> list[tuple[object, ...]]:
-    """Return the rows of a query; like a driver, ask again if a busy node has not answered in time."""
+    """Return the rows of a query; like a driver, run it once more if a busy node has not answered in time."""
     try:
         return cluster.run(number, statement)
     except NoReplica:

@@ -1,4 +1,4 @@
-"""A node's answers to other nodes: strangers get no answer, and the answer to junk is an error code.
+"""A node's answers to other nodes: strangers get no answer, and malformed requests get an error code.
 
 The node's groups survive all requests. The tests try every call and stream that a node registers.
 """
@@ -47,7 +47,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 def handlers(town: Town) -> dict[str, Callable[[NodeId, bytes], object]]:
-    """Return the handlers of node 1. For a stream, this is a handler that returns only the first answers."""
+    """Return the handlers of node 1. The handler of a stream returns only the first three answers."""
     found: dict[str, Callable[[NodeId, bytes], object]] = dict(town.weather.calls[ONE])
     for name, stream in town.weather.streams[ONE].items():
         found[name] = lambda sender, request, stream=stream: list(itertools.islice(stream(sender, request), 3))
@@ -149,6 +149,6 @@ def test_the_folder_of_a_node_is_not_on_the_wire(town: Town, tmp_path: Path) -> 
         for request in junk(town, name):
             try:
                 answer = repr(handler(TWO, request)).encode()
-            except Exception as error:  # noqa: BLE001 (whatever it says)
+            except Exception as error:  # noqa: BLE001 (the test checks every error text)
                 answer = str(error).encode()
             assert folder not in answer, name

@@ -62,7 +62,7 @@ class _Routes:
 
 
 class _FakePeers:
-    """Peers that give planned answers. If the error is None, the node has the module."""
+    """Peers that give planned answers. A node whose planned error is None has the module."""
 
     def __init__(self, answers: dict[int, Exception | None]) -> None:
         self.answers = answers

@@ -1,4 +1,4 @@
-"""LOAD at any node of a cluster: all replicas get the file's points exactly once, even if any node fails meanwhile."""
+"""LOAD at any node of a cluster: all replicas get the file's points exactly once, even if a node fails meanwhile."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
 
 
 def staged(cluster: Nodes) -> list[str]:
-    """Return all staged parts of files; their folders may appear and disappear during the search."""
+    """Return the paths of all staged parts of files; their folders may appear and disappear during the search."""
     walks = (os.walk(folder) for folder in cluster.folders)
     return [f"{at}/{name}" for walk in walks for at, _, names in walk if "/.staged/" in at for name in names]
 

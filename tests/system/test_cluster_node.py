@@ -1,4 +1,4 @@
-"""Nodes of a cluster in one process, with real logs and ports, tested as their users see them."""
+"""Nodes of a cluster in one process, with real logs and ports, tested through the interface of their users."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
         monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
         with pytest.raises(NoLeader):
             cluster.run(0, "select x from root.a.d")
-        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the request had reached the former leader
+        with pytest.raises((NoLeader, OutcomeUnknown)):  # the outcome is unknown if the former leader got the request
             cluster.run(0, "insert into root.a.d(time, x) values (2, 2)")
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
         store = cluster.node(0).store

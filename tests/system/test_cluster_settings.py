@@ -21,7 +21,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def value(cluster: Nodes, number: int, option: str, on: str = "") -> object:
-    """Return the value of an option as node `number` shows it."""
+    """Return the value of an option, as shown by node `number`."""
     found = {row[0]: row[1] for row in cluster.run(number, f"show configuration {on}")}
     return found[option]
 
@@ -64,7 +64,7 @@ def test_limits_of_background_work_change(cluster: Nodes) -> None:
 
 
 def test_a_refusal_of_another_node_is_told(cluster: Nodes) -> None:
-    """The options of the other nodes are set."""
+    """One node refuses the statement; the options of the other nodes are set."""
     (cluster.folders[1] / "saros.toml").write_text("slow_query_ms = 'never'\n")
     try:
         with pytest.raises(StorageError, match=r"the other nodes have the new options; node 2: .*slow_query_ms"):

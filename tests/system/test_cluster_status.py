@@ -56,7 +56,7 @@ class FakeHost:
 
 @dataclass
 class FakePeers:
-    """The other nodes. Each has a clock, and reports on its groups; a node whose report is None does not answer."""
+    """The other nodes. Each node has a clock, and reports its groups; a node whose report is None does not answer."""
 
     clock: ManualClock
     told: dict[NodeId, dict[int, FakeReplica] | None]
@@ -81,7 +81,7 @@ class FakePeers:
 
 
 class Three:
-    """Node 1 of three nodes, and the information that it has about the others."""
+    """Node 1 of three nodes, with its information about the other nodes."""
 
     def __init__(self, nodes: Sequence[NodeId] = (ONE, TWO, THREE)) -> None:
         self.clock = ManualClock()
@@ -218,7 +218,7 @@ def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -
         assert all(sample.value > 0 for sample in answers)
         for name in ("saros_peer_messages_sent", "saros_peer_received_bytes"):
             spoken_with = {sample.labels["node"] for sample in figures[name] if sample.value > 0}
-            assert spoken_with  # the node's leader, or the nodes that it leads
+            assert spoken_with  # a node exchanges messages with its leader, or with its followers
             assert spoken_with <= {"2", "3"}
         assert [3.0, 0.0, 0.0] == [
             figures[f"saros_cluster_{name}"][0].value for name in ("nodes", "silent_nodes", "changing")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
     """Many groups have slices of the series, both in files and in memory, and get more slices later.
 
-    They are not notified.
+    These groups are not notified of the change.
     """
     cluster = Nodes(tmp_path / "cluster", 3, 2)
     times = [n * WEEK for n in range(12)]

@@ -120,7 +120,7 @@ def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cl
         sessions = [cluster.connect(number, "tom", secret) for number in range(3)]
         for session in sessions:
             assert [("tom",)] == session.execute("show current_user").fetchall()
-        cluster.stop(1)  # the node then restarts, and reads the token from its file
+        cluster.stop(1)  # when the node starts again, it reads the token from its file
         cluster.start(1)
         cluster.wait_ready()
         cluster.connect(1, "tom", secret).close()
@@ -195,7 +195,7 @@ def call_at(cluster: Cluster, number: int, call: Call, message: Message | None, 
     return raw_call(server.address, call, message, token)
 
 
-# ---------------------------------------------------------------------------------------------- what stays
+# ---------------------------------------------------------------------------------------------- restarts and losses
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_an_older_hash_is_made_anew_at_login(tmp_path: Path) -> None:
         server.stop()
 
 
-# ---------------------------------------------------------------------------------------------- how it begins
+# ---------------------------------------------------------------------------------------------- first administrator
 
 
 def test_a_one_time_password_sets_another_one_for_all_nodes(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
 
 @pytest.mark.slow
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes 1 and 2 are a majority. Node 3 tries one wrong setting after the other, and finally the right one."""
+    """Nodes 1 and 2 are a majority. Node 3 tries several wrong settings in turn, and finally the right setting."""
     folders = make_folders(tmp_path / "data", 3, 3)
     cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
     good = certificates(tmp_path / "good", cluster, 3)
@@ -432,7 +432,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
 
 
 def ask(node: Node, number: int) -> bytes:
-    """Return the answer of another node, if it answers."""
+    """Return the answer of another node. Raises Unreachable."""
     assert isinstance(node.store, ClusterDatabase)
     return node.store._parts.peers.call(NodeId(number), "status", b"", 2.0)
 

@@ -1,4 +1,7 @@
-"""Logical views on a cluster: created at any node, seen at all of them, writable at none, and kept across restarts."""
+"""Logical views on a cluster: any node can create them, all nodes show them, no node writes to them.
+
+A restart keeps them.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def test_views_on_a_cluster(tmp_path: Path) -> None:
             )
         cluster.run(2, f"load '{file}'")
         assert [(1, 2.0, 3.0, 11.0), (2, None, None, 22.0)] == cluster.run(0, "select other, one, total from root.v.d")
-        # If the series of a view is dropped, the view is no longer listed as a series, but still as a view.
+        # After the series of a view is dropped, the view is listed as a view, but no longer as a series.
         cluster.run(0, "delete timeseries root.b.d2.x")
         assert [] == cluster.run(1, "select three from root.w.d")
         assert ["root.v.d.total", "root.w.d.three"] == [row[0] for row in cluster.run(1, "show view")]

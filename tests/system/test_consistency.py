@@ -88,7 +88,7 @@ class Register:
         self.acknowledged = self.begun
 
     def read(self, number: int, consistency: str) -> tuple[int, bool]:
-        """Return the value read, and whether it may be stale."""
+        """Read the register; return its value, and True if the value may be stale."""
         rows, stale = self.town.read(number, self.query, consistency)
         ((_, value),) = rows
         assert isinstance(value, int)
@@ -186,9 +186,9 @@ def test_a_follower_that_is_cut_off(register: Register) -> None:
 
 @pytest.mark.parametrize("cut", ["isolated", "deaf", "isolated, and its clock stands still"])
 def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new(register: Register, cut: str) -> None:
-    """1. The leader is cut off: no message reaches it, and its own messages are lost, too, unless it is only deaf. If
-    its clock stands still, it continues to believe that it leads. 2. After that, it is read at every consistency, and
-    gets a write that is never committed. 3. The other nodes elect a leader, and continue to write. 4. It heals.
+    """1. The leader is cut off: no message reaches it. Its own messages are lost as well, except in the case "deaf". If
+    its clock stands still, it continues to believe that it leads. 2. Clients then read from it at every consistency,
+    and one write to it is never committed. 3. The other nodes elect a leader, and continue to write. 4. The links heal.
     """
     town, weather = register.town, register.town.weather
     others = (FOLLOWER + 1, OTHER + 1)
@@ -221,7 +221,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
 
 
 def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:
-    """A weak read may return an old value, but never an older one than an earlier read at the same node."""
+    """A weak read may return an old value, but never a value older than that of an earlier read at the same node."""
     for consistency in ("strong", "weak"):
         with reading(lambda c=consistency: register.read(FOLLOWER, c)[0]) as answers:
             for number in (LEADER, OTHER) * 15:

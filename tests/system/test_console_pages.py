@@ -41,7 +41,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def console(browser: Browser, url: str, page_id: str, user: str = "", password: str = "") -> Iterator[Page]:
-    """Show a page of a console, logged in if there is a user."""
+    """Show a page of a console; if `user` is not empty, log in first."""
     with console_page(browser, f"{url}/console/#/{page_id}", reduced_motion="reduce") as page:
         if user:
             log_in(page, user, password)
@@ -90,7 +90,7 @@ def test_a_node_that_joins_is_shown_without_a_reload(browser: Browser, tmp_path:
 
 
 def _joined(url: str, folder: Path) -> Server:
-    """Yield the server of a node that was admitted and is being added."""
+    """Admit a node, start its server, and begin to add it; return the server."""
     peer, client = free_addresses(2)
     with httpx.Client(base_url=url, timeout=PATIENCE_S) as http:
         admitted = http.post("/query.json", content=f"admit node '{peer}' client '{client}'").json()

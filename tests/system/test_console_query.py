@@ -1,4 +1,4 @@
-"""The console in a real browser: logging in, the pages Query and Explore."""
+"""The console in a real browser: the login, and the pages Query and Explore."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Image:
 
     @contextmanager
     def running(self, environment: dict[str, str], arguments: Sequence[str] = ()) -> Iterator[str]:
-        """Run the entry point, yield the port once it serves, and end it as a container is ended."""
+        """Run the entry point, yield its port once it serves, and end it in the way a container is stopped."""
         with (self.data.parent / "output").open("w") as output:
             words = [*self.command("ENTRYPOINT"), *arguments]
             process = subprocess.Popen(words, env=self.environment | environment, stdout=output, stderr=output)
@@ -65,7 +65,7 @@ class Image:
         assert 0 == code
 
     def output(self) -> str:
-        """Return what `podman logs` would show."""
+        """Return the output, which `podman logs` would show."""
         return (self.data.parent / "output").read_text()
 
 
@@ -121,7 +121,7 @@ def test_without_tls_and_users_it_starts_only_if_that_is_said(image: Image) -> N
     )
     assert (1, True) == (refused.returncode, "--insecure to allow it anyway" in refused.stderr)
     with image.running(bare, ["--insecure"]) as port:
-        # The port may be known a moment before it is open, and the message is logged only when it is open.
+        # The port may be known a moment before it is open. The message is logged once the port is open.
         wait_until(lambda: "insecure: others can read and change network traffic" in image.output())
         with saros.connect(f"saros://{HOST}:{port}") as connection:
             connection.execute("show databases")

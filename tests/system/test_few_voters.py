@@ -14,7 +14,7 @@ import saros
 pytestmark = pytest.mark.slow
 
 PROGRAM = (sys.executable, "-m", "saros_shell")
-#: Options of small nodes, with which a silent voter is soon replaced.
+#: Options for nodes that use little memory and soon replace a silent voter.
 SMALL = {
     "SAROS_META_VOTER_TIMEOUT_MS": "3s",
     "SAROS_MEMTABLES_TOTAL_BYTES": "8MB",
@@ -25,7 +25,7 @@ SMALL = {
 
 
 def voters(cluster: LocalCluster, node: int) -> list[int]:
-    """Return the nodes that vote in the meta group, according to one node."""
+    """Return the voters of the meta group, as shown by one node."""
     rows = cluster.ask(node, "show regions")
     return [int(str(row["DataNodeId"])) for row in rows if row["RegionId"] == 0]
 
@@ -39,7 +39,7 @@ def insert(cluster: LocalCluster, times: range) -> None:
 
 
 def test_nine_nodes_of_which_five_vote(tmp_path: Path) -> None:
-    """The cluster begins like one of an earlier version, in which all nodes vote."""
+    """At first all nodes vote, as in a cluster of an earlier version."""
     with LocalCluster(tmp_path, 9, 3, environment=SMALL, program=PROGRAM) as cluster:
         cluster.start()
         cluster.wait_ready(seconds=120)

@@ -1,8 +1,8 @@
 """Data folders written by earlier versions open with all of their content.
 
-`folders_0_1.tar.xz` was written by the first snapshot of version 0.1: a folder with files, merged and not, points that
-are only in the log, tombstones, a changed type, a template, a view, a continuous query, TTL and users; and two nodes
-of a cluster, the second of which joined while there was data.
+`folders_0_1.tar.xz` was written by the first snapshot of version 0.1. One folder has merged and unmerged files, points
+that are only in the log, tombstones, a changed type, a template, a view, a continuous query, TTL and users. The other
+folders belong to two nodes of a cluster; the second node joined when the cluster already had data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes join and leave while the cluster serves: nothing is lost or shown twice, and every change ends."""
+"""Nodes join and leave while the cluster serves: no point is lost or shown twice, and every change ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SLICES = 12
 
 
 class Growing(Nodes):
-    """A cluster that nodes join."""
+    """A cluster that more nodes can join."""
 
     @property
     def topology(self) -> Topology:
@@ -56,7 +56,7 @@ class Growing(Nodes):
         self.database().grow(step)
 
     def add(self, folder: Path) -> NodeId:
-        """Let a process join; it gets an id, and waits to be added."""
+        """Admit and start a node; it gets an id, and waits to be added."""
         peer, client = free_addresses(2)
         self.tell(Admit(peer, client, folder.name))
         node = self.topology.node_of(folder.name)
@@ -71,7 +71,7 @@ class Growing(Nodes):
         return node
 
     def join(self, folder: Path) -> int:
-        """Let a process join by SQL; it gets an id, and waits to be added."""
+        """Admit a node with SQL and start it; it gets an id, and waits to be added."""
         peer, client = free_addresses(2)
         ((node, text),) = self.run(0, f"admit node '{peer}' client '{client}' as '{folder.name}'")
         folder.mkdir()
@@ -83,7 +83,7 @@ class Growing(Nodes):
         return node
 
     def await_change(self, number: int) -> None:
-        """Wait until a node has no change. It must be the node that began the change: others may not yet know of it."""
+        """Wait until a node reports no change. Use the node that began it; other nodes may not know of it yet."""
         wait_until(lambda: self.run(number, "show cluster change") == [])
 
     def await_nodes(self, number: int, nodes: list[int]) -> None:
@@ -166,7 +166,7 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
     machines = cluster.database(3)._parts.replicas.machines.values()
     assert any(partition.files for machine in machines for partition in machine.region.partitions)
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
-    assert calls  # reading has to check
+    assert calls  # the reads checked the files
 
 
 def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_path: Path) -> None:
@@ -219,9 +219,9 @@ def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_p
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
-    """The first change gives slots (shares of the data) to a group.
+    """The first change moves slots (shares of the data) to a group.
 
-    When their old owner has dropped them, the next change adds a member to the group.
+    After the old owner has dropped these slots, the next change adds a member to the group.
     """
     cluster = Growing(tmp_path, 3, 3)
     try:
@@ -291,7 +291,7 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
 
 
 class HeldMoves:
-    """Delays moves of slots to a new group: once a move has fenced off the old group, it waits until `go_on` is set."""
+    """Delayed moves of slots: once a move has fenced off the old group, the move waits until `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
@@ -393,7 +393,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
 
 
 class Load:
-    """Writes rows through one node without a pause, and counts them through another node. Each count is checked."""
+    """A client that writes rows through one node without a pause, and counts and checks them through another node."""
 
     def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
         self._cluster = cluster
@@ -532,7 +532,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the node learns of its removal, it votes in the group again, and counts as having the data."""
+    """By the time the node learns of its removal, it is a voter of the group again, and counts as having the data."""
     cluster = Growing(tmp_path, 4, 2)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -611,7 +611,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the write waits, the node does not propose it repeatedly, since this would fill the logs."""
+    """While the write waits, the node does not propose it repeatedly; repeated proposals would fill the logs."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)
@@ -628,7 +628,7 @@ def test_a_write_waits_for_slots_that_are_on_their_way(
         writing = pool.submit(fill, cluster, 0, "root.a.d", 2)
         time.sleep(1.0)
         assert not writing.done()
-        assert entries() - before <= SLICES  # one row is refused, once
+        assert entries() - before <= SLICES  # each row is refused at most once
         held.go_on.set()
         writing.result()
     wait_until(lambda: cluster.topology.change is None)
@@ -662,7 +662,7 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
     def slow(peers: GrpcPeers, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
         if name == reconciler.CAPTURE:
             asked.set()
-            over.wait(timeout_s)  # two minutes
+            over.wait(timeout_s)  # the timeout is two minutes
             raise Unreachable(node, "it takes its time")
         return call(peers, node, name, request, timeout_s)
 
@@ -682,9 +682,9 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
 def test_what_was_fetched_in_vain_is_not_kept(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot may contain the fetched files before the node has linked them.
+    """A snapshot may bring the fetched files before the node has linked them.
 
-    The fetched files are then removed, and not fetched a second time.
+    The node then removes the fetched files, and does not fetch them a second time.
     """
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")

@@ -1,6 +1,6 @@
-"""Groups that have lost their majority: a call to one fails within its time limit, and the error names the group.
+"""Groups that have lost their majority: a call to such a group fails in time, and the error names the group.
 
-Such calls do not delay calls to other groups.
+Failing calls do not delay calls to other groups.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def write_first_points(target: str, *databases: str) -> None:
 
 
 def kill(cluster: LocalCluster, *nodes: int) -> None:
-    """Kill the nodes of group 3, or most of them. Wait until the first node knows of it.
+    """Kill the nodes of group 3, or most of them. Wait until the first node knows that they are down.
 
-    Before that, a leader of group 3 that has lost its followers may accept requests, and a request to a killed node may
-    be sent on a connection that is not yet found broken. The outcome of both is unknown.
+    Until then, a leader of group 3 without followers may accept requests, and requests to a killed node may use a
+    connection that is not known to be broken. The outcome of these requests is unknown.
 
-    If one node is killed, also wait until another one leads the meta group, which registers partitions.
+    If one node is killed, also wait until another node leads the meta group, which registers partitions.
     """
     for node in nodes:
         cluster.kill(node)
@@ -275,7 +275,7 @@ def _reading(statement: str) -> Callable[[saros.Connection], object]:
 def _timed_errors(
     target: str, calls: Sequence[Callable[[saros.Connection], object]], **options: object
 ) -> Iterator[tuple[float, float, saros.DatabaseError]]:
-    """Make failing calls concurrently, once with each limit; yield the limit, the seconds taken, and the error."""
+    """Make each failing call with each limit, concurrently; yield the limit, the seconds taken, and the error."""
 
     def timed_error(
         limit: tuple[float, dict[str, float]], call: Callable[[saros.Connection], object]

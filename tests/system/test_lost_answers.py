@@ -1,8 +1,8 @@
-"""Answers between nodes are lost after a command took effect: if repeated, it has no second effect (M-O).
+"""Answers between nodes are lost after a command took effect: the repeated command has no second effect (M-O).
 
-The client calls a node that leads nothing, so every command is forwarded to another node. When the answer is lost, and
-before the command is sent again, another client changes the same object. The repeated command must not undo that
-client's change.
+The client calls a node that leads no group, so this node forwards every command to another node. After the answer is
+lost, and before the command is sent again, another client changes the same object. The repeated command must not undo
+that change.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def new_database(town: Town) -> str:
 def lose(
     town: Town, name: str, answers: int, then: Callable[[], object] | None = None, *, group: int | None = None
 ) -> None:
-    """Lose replies to the client's node only, since other nodes make calls of the same names."""
+    """Lose only replies to the client's node; other nodes make calls of the same names."""
     town.weather.lose(name, answers, then, group=group, to=COORDINATOR + 1)
 
 

@@ -23,7 +23,7 @@ LOST = kept_by(3, 16)
 HEALTHY = [kept_by(1, 16), kept_by(2, 16)]
 NO_LEADER = f"{LOST} (group 3: node 3) has no leader: node 3 does not answer; unavailable since"
 WITHOUT_MOMENT = re.compile(r" \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-#: Statements about one database, and their answers.
+#: Statements about one database, and their answers; `{}` is the name of the database.
 STATEMENTS = {
     "select x from {}.d": [(1, 1.0)],
     "select x from {}.d where time < 100": [(1, 1.0)],
@@ -37,7 +37,7 @@ STATEMENTS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Yield three nodes with one replica of each group; the third node, and with it all of group 3, is gone."""
+    """Yield three nodes with one replica of each group; the third node is down, and with it group 3."""
     made = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     for database in (*HEALTHY, LOST):
         made.run(0, f"insert into {database}.d(time, x) values (1, 1.0)")

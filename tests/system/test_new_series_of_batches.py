@@ -1,4 +1,4 @@
-"""Batches that create series of several groups, written together at any node of a cluster."""
+"""Batches written together at any node of a cluster, which create series of several groups."""
 
 from __future__ import annotations
 

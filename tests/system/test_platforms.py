@@ -1,4 +1,4 @@
-"""Systems that lack features of Linux. A `sitecustomize` removes these features from all processes of a test."""
+"""Simulated macOS and Windows: a `sitecustomize` removes the features that they lack from all processes of a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from free_ports import free_ports
 from self_signed import self_signed
 
-#: macOS has neither fdatasync nor epoll nor abstract sockets. It has F_FULLFSYNC, which here also lists synced files.
+#: macOS has neither fdatasync nor epoll nor abstract sockets. Its F_FULLFSYNC is simulated, and lists synced files.
 MACOS = """
 import fcntl, os, select, socket
 for module, names in (

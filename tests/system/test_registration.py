@@ -1,8 +1,8 @@
-"""Series that writes create: the messages and log entries that this takes, and nodes that create the same series.
+"""Writes that create series: the number of messages and log entries, and several nodes that create the same series.
 
-There are three nodes and two replicas: each group is led by its head (first member), and another node follows. The meta
-group's leader is not the coordinator. The table shows the calls between nodes, without Raft's own messages, and the
-entries appended to logs:
+Each group has two of the three nodes: its head (first member) leads, and another node follows. The coordinator does not
+lead the meta group. The table shows the calls between nodes, without Raft's own messages, and the entries appended to
+logs:
 
     flow                                     coordinator   calls                                        entries
     insert, no database                      leads         propose meta                                 meta, data
@@ -18,10 +18,10 @@ entries appended to logs:
                                              follows       propose                                      data
                                              is outside    propose                                      data
 
-New series and their rows are appended as one entry. With m replicas the entry goes to m - 1 followers, so this takes m
-messages; two separate entries would take 2m messages (and 3m - 2 after a failing insert). Unless the database is new, a
-node outside the group first asks whether another node has created the series, and afterwards learns that its new series
-exist.
+New series and their rows are appended as one entry. With m replicas, the leader sends the entry to m - 1 followers,
+which makes m messages in total; two separate entries would take 2m messages (and 3m - 2 after a failing insert). Unless
+the database is new, a node outside the group first asks whether another node has created the series, and afterwards
+learns that its new series exist.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def group_of(town: Town, role: str) -> GroupId:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """Yield nodes that do not ask for changes of the schema periodically, which would add calls to the counted ones."""
+    """Yield nodes that do not periodically ask for schema changes, because these calls would be counted, too."""
     with mock.patch.object(ClusterDatabase, "refresh_schema"), a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         yield town
 
@@ -336,7 +336,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
             town.nodes.run(1, f"delete timeseries {device}.x")
             town.nodes.run(1, f"insert into {device}(time, x) values (3, 'new')")
         propose(self, to, data, *rest, **options)
-        if to == group:  # nodes also propose to other groups without being asked
+        if to == group:  # nodes also propose to other groups, independently of this write
             first_done.set()
 
     monkeypatch.setattr(Proposer, "propose", propose_late)
@@ -369,7 +369,7 @@ def test_a_drop_costs_writers_of_other_devices_nothing(town: Town) -> None:
     wait_equal((calls, {"data": 1}), lambda: town.measure(COORDINATOR, prepare))
 
 
-# ---------------------------------------------------------------------- what the logs hold
+# ---------------------------------------------------------------------- contents of the logs
 
 
 def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
@@ -408,8 +408,7 @@ class Log:
 def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
     """Every node runs every kind of flow, and inserts that cannot succeed.
 
-    Then the logs of all nodes are read, and applied by state machines that start empty. No entry fails, and the members
-    of a group agree.
+    State machines that start empty then apply the logs of all nodes. No entry fails, and the members of a group agree.
     """
     with a_town(tmp_path, 3, 2) as town:
         routing = town.routing()
@@ -420,7 +419,7 @@ def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
             town.nodes.run((number + 1) % 3, f"insert into {device}(time, x, y) values (2, 2, true)")
             town.nodes.run((number + 2) % 3, f"insert into {device}(time, x) values (3, 3)")
             inserts += 3
-            town.on_all(f"select x from {device}")  # all have seen the series
+            town.on_all(f"select x from {device}")  # every node then knows the series
             for other in range(3):
                 for wrong in ("x) values (4, 'text')", "z, z) values (4, 1, 1)"):
                     with pytest.raises(StorageError):

@@ -1,14 +1,14 @@
 """The operations that fail while a node is down, for each number of replicas, and the recovery once it is back.
 
-    replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
-    1          3          1       1                                    2017                  done
-    2          3          1       2                                    2017 or 2018          done
-    3          3          1       none                                                       all goes on
-    5          5          2       none                                                       all goes on
+    replicas   nodes      down    groups that lost their majority      writes to them        writes to other groups
+    1          3          1       1                                    2017                  succeed
+    2          3          1       2                                    2017 or 2018          succeed
+    3          3          1       none                                                       succeed
+    5          5          2       none                                                       succeed
 
-If a request affects both living and dead groups, only a part takes effect, and the error names that part (2020). A
-strong read asks all groups, and fails if any group does not answer (2017); weaker reads return the available data, and
-never treat missing data as empty.
+If a request affects groups with and without a majority, only a part takes effect, and the error names that part (2020).
+A strong read asks all groups, and fails if any group does not answer (2017); weaker reads return the available data,
+and never treat missing data as empty.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def is_refused(act: Callable[[], object]) -> StorageError:
 
 
 def test_one_replica(tmp_path: Path) -> None:
-    """1. Write to devices in the living groups, in the dead group, and in both. 2. Stop a node.
+    """Write to devices in two groups that stay alive, and in a group that loses its only node.
 
-    3. Requests to living groups succeed, requests to the dead group are refused, and requests to both succeed in part.
-    4. When the node is back, the rest succeeds as well.
+    While the node is down, requests to living groups succeed, requests to the dead group are refused, and requests to
+    both succeed in part. When the node is back, the remaining parts succeed as well.
     """
     with a_town(tmp_path, 3, 1) as town:
         dead = GroupId(3)
@@ -130,7 +130,7 @@ def test_one_replica(tmp_path: Path) -> None:
         town.nodes.wait_ready()
         assert [[(2, 2), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {both}")
         assert [[(1, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {lost}")
-        # The drop has begun, so another node completes it, and nothing is left of the series.
+        # Another node completes the drop, which has begun, and nothing remains of the series.
         wait_until(lambda: not any(town.database_of(n)._parts.schema.pending for n in range(3)))
         assert [[]] * 3 == town.on_all(f"show timeseries {doomed}.*")
         town.insert(0, doomed, [5], [5], DataType.INT64)
@@ -174,7 +174,7 @@ def test_two_replicas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("nodes", "down"), [(3, (1,)), (5, (0, 3))])
 def test_a_replica_on_every_node(tmp_path: Path, nodes: int, down: tuple[int, ...]) -> None:
-    """While a minority is down, any other node executes any statement; the returning node then has all changes."""
+    """While a minority is down, any other node executes any statement; a node that returns gets all changes."""
     with a_town(tmp_path, nodes, nodes) as town:
         names = [town.database(group, elsewhere=True) for group in town.routing().groups]
         town.insert(0, f"{names[0]}.d", [1, WEEK + 1], [1, 1], DataType.INT64)

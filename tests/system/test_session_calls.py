@@ -14,7 +14,7 @@ from saros_wire.frames import Call
 
 @pytest.fixture(scope="module", params=["alone", pytest.param("in a cluster", marks=pytest.mark.slow)])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Yield a server that tests may share: refused calls change nothing, and each token belongs to another session."""
+    """Yield a server that tests share: refused calls change nothing, and each test uses tokens of separate sessions."""
     folder = tmp_path_factory.mktemp("secured")
     made = Secured(folder / "data") if request.param == "alone" else SecuredNode(folder)
     yield made
@@ -33,6 +33,6 @@ def test_a_call_without_a_good_session_is_refused(
 
 
 def test_these_calls_are_refused_for_nothing_but_their_session(secured: Secured) -> None:
-    """The calls succeed in a valid session. This test is the module's last, since it writes."""
+    """The same calls succeed in a valid session. This test is the module's last test, since it writes."""
     secured.try_call(Call.INSERT, secured.open("root", ROOT))
     assert ["root.proof"] == secured.server.api.node.store.schema.databases()

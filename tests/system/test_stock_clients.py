@@ -1,7 +1,7 @@
 """IoTDB's own clients, run as separate processes, print the same output with Saros as with IoTDB.
 
 The clients come from PyPI and Maven Central (`server/stock_clients/artefacts`). A test whose client is unavailable is
-skipped. Telegraf and Grafana's plugin use IoTDB's Go client, which no registry has: a test makes its calls one by one.
+skipped. Telegraf and Grafana's plugin use IoTDB's Go client, which is in no registry; a test makes that client's calls.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def test_jdbc(version: str, port: int) -> None:
 @pytest.mark.parametrize("version", ["1.3.2", "2.0.5"])
 def test_the_session_pool(version: str, port: int) -> None:
     steps = java_steps(version, "PoolClient", port)
-    steps["one of two records"] = steps["one of two records"].partition("Exception: ")[2]  # they differ in its class
+    steps["one of two records"] = steps["one of two records"].partition("Exception: ")[2]  # the class differs
     assert POOL == steps
 
 

@@ -1,7 +1,7 @@
 """Programs that use IoTDB's clients print the same output on Saros as on IoTDB, except for the differences listed here.
 
-`testdata/iotdb` has their output on IoTDB 2.0.1-beta (see `server/stock_clients/drivers`). A test is skipped if its
-client is unavailable, or its program is not in ../shared.
+`testdata/iotdb` has the output of these programs on IoTDB 2.0.1-beta (see `server/stock_clients/drivers`). A test is
+skipped if its client is unavailable, or its program is not in ../shared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MISTAKE = "line 1, column 1: unexpected 'selec'; did you mean SELECT?\n{}\n^"
 
 
 def other(pattern: str, *parts: str) -> tuple[re.Pattern[str], str]:
-    """Return a difference: a pattern that matches one place in IoTDB's output, and the output of Saros there."""
+    """Return a difference: a pattern that matches one place in IoTDB's output, and Saros's output at that place."""
     return re.compile(pattern), "".join(parts)
 
 
@@ -63,7 +63,7 @@ DIFFERENT = {
         other(_SYNTAX, _MISTAKE.format("selec")),
     ],
     "cli": [
-        other(r" _____(?s:.*)5f31648", f"version {RELEASE} (Build: Saros"),  # no logo
+        other(r" _____(?s:.*)5f31648", f"version {RELEASE} (Build: Saros"),  # Saros prints no logo
         other(_SYNTAX, _MISTAKE.format("selec")),
         other(
             r"Fail to insert .*",
@@ -86,7 +86,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
 
 
 def expected(name: str) -> list[str]:
-    """Return the lines that a program prints."""
+    """Return the lines that a program must print: the recorded lines with the listed differences."""
     text = (PRINTED / f"{name}.txt").read_text()
     for pattern, instead in DIFFERENT.get(name, ()):
         (found,) = pattern.finditer(text)

@@ -1,4 +1,4 @@
-"""Writes that a node proposes together: each takes effect once, and none that belongs to another node is included."""
+"""Writes that a node proposes together: each takes effect once, and writes for other nodes' groups are left out."""
 
 from __future__ import annotations
 

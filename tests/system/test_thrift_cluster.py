@@ -28,7 +28,7 @@ def test_a_write_names_the_node_that_leads_it(tmp_path: Path, monkeypatch: pytes
             client.open()
         answers = {}
         for time, (address, client) in enumerate(clients.items()):
-            client.call("insertTablet", tablet(time), Status)  # the node learns the leader
+            client.call("insertTablet", tablet(time), Status)  # with this call, the node learns the leader
             answers[address] = client.call("insertTablet", tablet(time), Status)
         leaders = [address for address, status in answers.items() if status == Status()]
         assert 1 == len(leaders)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: The output of pip if pip cannot download the build system.
+#: Parts of the output of pip if it cannot download the build system.
 OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
 PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
 #: Folders of the repository that contain no sources of the wheel.
@@ -46,7 +46,7 @@ def installed(wheel: Path) -> Path:
     (site,) = (folder / "env" / "lib").glob("python3*/site-packages")
     install = ["--python", str(folder / "env" / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, *install], check=True)
-    # Python does not read the .pth files of that folder, so the repository is not on the path.
+    # Python does not read the .pth files of the listed folder, so the repository is not on the path.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "env"
 

@@ -71,7 +71,7 @@ class Clocked(Nodes):
 
 
 class Town:
-    """Controls a cluster's network faults (its weather) and its leaders. Node numbers begin at 0, node ids at 1."""
+    """A cluster with controlled network faults (its weather) and leaders. Node numbers begin at 0, node ids at 1."""
 
     def __init__(self, nodes: Nodes, weather: Weather) -> None:
         self.nodes = nodes
@@ -151,7 +151,7 @@ class Town:
     def measure(self, coordinator: int, prepare: Callable[[], Callable[[], object]]) -> tuple[Calls, dict[str, int]]:
         """Run the function that `prepare` returns; return its calls and the number of new log entries of each kind.
 
-        Repeat this if there was an election meanwhile.
+        Repeat the measurement if there was an election meanwhile.
         """
         while True:
             self.arrange_leaders()
@@ -181,7 +181,7 @@ class Town:
         return answers[-1]
 
     def read(self, number: int, text: str, consistency: str) -> tuple[list[tuple[object, ...]], bool]:
-        """Return a query's rows (times first), and whether they may be stale."""
+        """Return a query's rows (times first), and True if they may be stale."""
         rows, result = self._answer(number, text, consistency)
         return rows, result.stale
 
@@ -214,7 +214,7 @@ def _of_writes(calls: Calls) -> Calls:
 
 @contextmanager
 def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
-    """Run a cluster within this context; only nodes that a test chooses become leaders."""
+    """Run a cluster within this context; it does not balance leaders, since the test chooses them."""
     weather = Weather()
     with (
         weather.around_nodes(),
