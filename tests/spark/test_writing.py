@@ -338,7 +338,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
 def test_of_many_devices_each_keeps_its_types_and_alignment(
     options: WriteOptions, shown_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # longer answers of the server are ignored
+    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # an answer that reaches this limit is not used
     root = f"root.many_{face(options)}_{shown_max}"
     with saros.connect(options.connecting.url) as connection:
         connection.execute(f"create aligned timeseries {root}.b.d0(x FLOAT encoding=RLE)")

@@ -196,7 +196,7 @@ class LocalCluster:
             try:
                 rows = self.regions(node)
             except saros.Error:
-                continue  # another one may know
+                continue  # another node may answer
             return {int(str(row["RegionId"])): int(str(row["DataNodeId"])) for row in rows if row["Role"] == "Leader"}
         return {}
 

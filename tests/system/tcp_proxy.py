@@ -197,7 +197,7 @@ class TcpProxy:
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
-        if link.refuses:  # changed meanwhile
+        if link.refuses:  # the weather changed while the target was contacted
             connection.abort()
         try:
             async with asyncio.TaskGroup() as group:

@@ -218,7 +218,7 @@ def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -
         assert all(sample.value > 0 for sample in answers)
         for name in ("saros_peer_messages_sent", "saros_peer_received_bytes"):
             spoken_with = {sample.labels["node"] for sample in figures[name] if sample.value > 0}
-            assert spoken_with  # the node's leader, or the nodes that it leads
+            assert spoken_with  # at least the node's leader, or a node that it leads
             assert spoken_with <= {"2", "3"}
         assert [3.0, 0.0, 0.0] == [
             figures[f"saros_cluster_{name}"][0].value for name in ("nodes", "silent_nodes", "changing")

@@ -166,7 +166,7 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
     machines = cluster.database(3)._parts.replicas.machines.values()
     assert any(partition.files for machine in machines for partition in machine.region.partitions)
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
-    assert calls  # reading has to check
+    assert calls  # the first read checks the pages
 
 
 def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_path: Path) -> None:
@@ -628,7 +628,7 @@ def test_a_write_waits_for_slots_that_are_on_their_way(
         writing = pool.submit(fill, cluster, 0, "root.a.d", 2)
         time.sleep(1.0)
         assert not writing.done()
-        assert entries() - before <= SLICES  # one row is refused, once
+        assert entries() - before <= SLICES  # only one row is refused, and only once
         held.go_on.set()
         writing.result()
     wait_until(lambda: cluster.topology.change is None)
@@ -662,7 +662,7 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
     def slow(peers: GrpcPeers, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
         if name == reconciler.CAPTURE:
             asked.set()
-            over.wait(timeout_s)  # two minutes
+            over.wait(timeout_s)  # waits up to two minutes
             raise Unreachable(node, "it takes its time")
         return call(peers, node, name, request, timeout_s)
 

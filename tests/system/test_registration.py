@@ -420,7 +420,7 @@ def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
             town.nodes.run((number + 1) % 3, f"insert into {device}(time, x, y) values (2, 2, true)")
             town.nodes.run((number + 2) % 3, f"insert into {device}(time, x) values (3, 3)")
             inserts += 3
-            town.on_all(f"select x from {device}")  # all have seen the series
+            town.on_all(f"select x from {device}")  # now all nodes know the series
             for other in range(3):
                 for wrong in ("x) values (4, 'text')", "z, z) values (4, 1, 1)"):
                     with pytest.raises(StorageError):

@@ -205,7 +205,7 @@ def raise_format(file: Path) -> None:
 @pytest.mark.parametrize("name", ["node.json", "meta/schema", "meta/users", "groups/0/root.plant/0/MANIFEST"])
 def test_a_folder_of_a_newer_version_is_refused_and_stays_as_it_is(name: str, tmp_path: Path) -> None:
     folder = extract(RELEASES[-1], tmp_path) / "folder"
-    saros.connect(folder).close()  # converts it
+    saros.connect(folder).close()  # converts the folder to this version's format
     raise_format(folder / name)
     (folder / "LOCK").unlink()
     before = contents(folder)
@@ -215,7 +215,7 @@ def test_a_folder_of_a_newer_version_is_refused_and_stays_as_it_is(name: str, tm
         assert 2015 == caught.value.code
         assert str(folder) in str(caught.value)
     after = contents(folder)
-    after.pop("LOCK", None)  # of the attempt
+    after.pop("LOCK", None)  # the refused attempt has created this file
     assert before == after
 
 

@@ -243,7 +243,7 @@ def test_jdbc(version: str, port: int) -> None:
 @pytest.mark.parametrize("version", ["1.3.2", "2.0.5"])
 def test_the_session_pool(version: str, port: int) -> None:
     steps = java_steps(version, "PoolClient", port)
-    steps["one of two records"] = steps["one of two records"].partition("Exception: ")[2]  # they differ in its class
+    steps["one of two records"] = steps["one of two records"].partition("Exception: ")[2]  # the class differs
     assert POOL == steps
 
 

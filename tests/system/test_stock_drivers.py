@@ -63,7 +63,7 @@ DIFFERENT = {
         other(_SYNTAX, _MISTAKE.format("selec")),
     ],
     "cli": [
-        other(r" _____(?s:.*)5f31648", f"version {RELEASE} (Build: Saros"),  # no logo
+        other(r" _____(?s:.*)5f31648", f"version {RELEASE} (Build: Saros"),  # Saros prints no logo
         other(_SYNTAX, _MISTAKE.format("selec")),
         other(
             r"Fail to insert .*",
