@@ -161,7 +161,7 @@ class FullJoinerWorld(_ChangingWorld):
         member = self.members[joiner]
         member.disk.sync_ns = 1_000_000
         if self.random.random() < 0.5:
-            self._fill(joiner)  # before it could make anything
+            self._fill(joiner)  # before the node has made any file
         else:
             self.wait_until("a node does not come up", lambda: member.is_up, START_NS)
         self.tell_begin(joiner)

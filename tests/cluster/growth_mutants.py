@@ -64,7 +64,7 @@ def does_not_notice_that_it_was_removed(plant: Plant):
 
 @mutant
 def ranks_what_came_with_what_was_written_since(plant: Plant):
-    """M-C: files that a move brought are not ranked below files that were written here after the move."""
+    """M-C: the rank of data ignores the move that brought it. Old data may then hide rows written after a move."""
     plant(Partition, "_rank", lambda self, version: Rank(0, version & 0xFFFF))
 
 

@@ -83,7 +83,7 @@ class Watch:
             try:
                 rows = self._ask(node)
             except saros.Error:
-                continue  # another node knows
+                continue  # another node may answer
             if rows:
                 return self._see(rows[0])
         return None

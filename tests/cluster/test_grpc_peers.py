@@ -750,7 +750,7 @@ def test_a_late_stream_closes_the_servers_iterator(town: Town) -> None:
     assert Stuck.begun.wait(LONG)
     with pytest.raises(Unreachable):
         next(answers)
-    assert Stuck.closed.wait(LONG)  # before `next` gives up
+    assert Stuck.closed.wait(LONG)  # `close` is called before `__next__` gives up
 
 
 def test_a_stream_is_asked_for_at_once_and_closed_unread(town: Town) -> None:

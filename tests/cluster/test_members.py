@@ -112,7 +112,7 @@ def test_a_load_that_is_nearly_even_moves_nothing_and_one_that_is_not_moves_litt
     nodes = [NodeId(1), NodeId(2), NodeId(3)]
     owners = np.repeat(np.array(nodes, np.int64), 10)
     even = np.ones(30)
-    even[0] = 2.5  # 11.5 to 10
+    even[0] = 2.5  # the loads of the groups are 11.5, 10 and 10
     assert np.array_equal(owners, balanced_by_load(owners, nodes, even))
     hot = np.ones(30)
     hot[:2] = 10.0  # loads 28, 10, 10: one hot slot moves, then 2 and 4 light slots move to the least loaded nodes

@@ -72,12 +72,12 @@ def test_databases_do_not_overlap_whoever_asks() -> None:
 def test_partitions_are_registered_as_long_as_their_database_lasts() -> None:
     state = MetaState(FIRST)
     state.apply(CreateDatabase("root.a", (7,)), 1)
-    state.apply(CreateDatabase("root.old", None), 2)  # as by earlier versions of Saros: any slice may have points
+    state.apply(CreateDatabase("root.old", None), 2)  # earlier versions of Saros send this: any slice may have points
     state.apply(AddPartitions({"root.a": (8, 2), "root.old": (5,)}), 3)
     registered = {"root.a": {7: 1, 2: 3, 8: 3}, "root.old": None}
     assert registered == state.partitions
     state.apply(AddPartitions({"root.a": (7,)}), 4)
-    assert registered == state.partitions  # the first entry counts
+    assert registered == state.partitions  # slice 7 keeps the entry that registered it first
     restored = MetaState.load(json.loads(json.dumps(state.dump())))
     assert registered == restored.partitions
     state.apply(BeginDrop("root.a"), 5)
@@ -149,7 +149,7 @@ def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
     early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet, so nothing can move
     send(Grow(Ready(change, GroupId(4))))
     assert refused(BeginDropSeries("root.b.**"))
-    send(BeginDrop("root.a"))  # it is begun, as asked
+    send(BeginDrop("root.a"))  # accepted, since this drop has already begun
     for number in (drop, early):
         send(Grow(Proceed(change)))
         assert state.topology.change is not None

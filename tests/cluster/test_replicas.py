@@ -110,7 +110,7 @@ class Here:
         self._shelf = CheckpointRegistry(str(folder), disk or LocalDisk(), SystemClock())
         self._members = members
         for member in members:
-            member.machine._shelf = self._shelf  # shared by all groups of a node
+            member.machine._shelf = self._shelf  # all groups of a node share it
         self._ids: tuple[bytes, ...] = ()
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:

@@ -212,7 +212,7 @@ class Watch:
         self, machine: RegionMachine, group: GroupId, entry: Entry, outcome: Outcome, *, effect: bool, is_new: bool
     ) -> None:
         if entry.index <= machine.replica.released:
-            return  # its effect is in files
+            return  # the files contain the entry's effect
         code = getattr(outcome, "code", None)
         command = decode_command(entry.data)
         if is_new:

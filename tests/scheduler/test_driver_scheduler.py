@@ -144,7 +144,7 @@ def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: 
     assert [("q", error)] == bad.ends
     assert [[error], [error]] == [d.closed for d in drivers]
     assert [("other", None)] == good.ends
-    never.set_result(None)  # too late, without effect
+    never.set_result(None)  # has no effect, since the query has ended
 
 
 def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None:

@@ -313,7 +313,7 @@ def test_uploaded_files_come_to_their_groups_on_a_cluster(tmp_path: Path) -> Non
             for some in (devices[:3], devices[3:])
         ]
         receipts = write(options, *parts)
-        assert [9, 9] == [len(receipt.files) for receipt in receipts]  # one for each database and slice
+        assert [9, 9] == [len(receipt.files) for receipt in receipts]  # one file for each database and slice
         for device in devices:
             assert [(3,)] == answers(options, f"select count(x) from {device}")
 
@@ -325,7 +325,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
     job = prepare(part.schema, options, "halls", overwrite=False)
     receipt = write_rows([part], part.schema, options, Attempt("halls", 0, 0), job)
     sealed = {Path(file).read_bytes() for file in receipt.files}
-    assert 2 == len(sealed)  # one for each database that LOAD creates
+    assert 2 == len(sealed)  # one file for each database that LOAD creates
     commit([receipt], options, job)
     for device, value in zip(devices, (1.0, 2.0, 3.0), strict=True):
         assert [(1, value)] == answers(options, f"select x from {device}")
@@ -338,7 +338,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
 def test_of_many_devices_each_keeps_its_types_and_alignment(
     options: WriteOptions, shown_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # longer answers of the server are ignored
+    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # an answer that reaches this limit is not used
     root = f"root.many_{face(options)}_{shown_max}"
     with saros.connect(options.connecting.url) as connection:
         connection.execute(f"create aligned timeseries {root}.b.d0(x FLOAT encoding=RLE)")

@@ -40,7 +40,7 @@ DEVICES = ("root.plant.line1.aligned", "root.plant.line1.plain", "root.other.d")
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    monkeypatch.setattr(load_coordinator, "PIECE_BYTES", 1 << 14)  # many pieces of small files
+    monkeypatch.setattr(load_coordinator, "PIECE_BYTES", 1 << 14)  # so that even small files are sent in many pieces
     made = Nodes(tmp_path / "cluster", 3, 3)
     yield made
     made.close()

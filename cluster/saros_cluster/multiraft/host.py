@@ -591,7 +591,7 @@ class GroupHost:
             text = f"applying entry {entries[0].index} failed: {error}"
             self._put_all([(None, partial(self._stop_group, group, text, error))])
             return
-        with self._lock:  # the machine skips these entries if a snapshot came since
+        with self._lock:  # the machine skips these entries if a snapshot was installed since
             overtaken = found.overtaken
         self._put_all([(group, self._applying(found, entries, outcomes, overtaken))])
 
