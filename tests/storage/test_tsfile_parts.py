@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 from random import Random
 
 import mmh3
@@ -349,6 +350,31 @@ def test_a_node_that_contains_itself_is_refused() -> None:
 
 
 # --- cache
+
+
+def test_threads_share_a_cache_without_waiting_for_each_other() -> None:
+    cache: LruCache[int, int] = LruCache(50)
+    failures: list[object] = []
+
+    def use(seed: int) -> None:
+        keys = Random(seed)
+        for _ in range(5_000):
+            key = keys.randrange(100)
+            found = cache.get(key)
+            if found not in (None, key):
+                failures.append((key, found))
+            cache.put(key, key, 1)
+
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == failures
+    assert cache.weight == len(cache) <= 50
+    with cache._lock:
+        cache.put(100, 100, 1)
+        assert cache.get(100) is None
 
 
 def test_the_least_recently_used_goes_first() -> None:

@@ -1,8 +1,9 @@
 """A bounded cache: the least recently used entries are evicted when the sum of weights exceeds the limit.
 
-No thread waits for another one. If a thread that holds a lock loses the interpreter's lock, the threads that wait for
-the first lock form a convoy: from then on, each use of the lock is a switch between threads. Two threads that read many
-devices took twice as long as one. So look-ups take no lock, and a value is not stored while another one is being stored.
+No thread waits for another one. A thread may lose the interpreter's lock while it holds another lock. The threads that
+wait for the other lock then form a convoy: from then on, each use of that lock is a switch between threads, and two
+threads that read many devices take longer than one. Therefore, look-ups take no lock, and a value is not stored while
+another thread stores one.
 """
 
 from __future__ import annotations
