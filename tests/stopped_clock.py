@@ -1,4 +1,4 @@
-"""A clock that tests can stop. No timeout expires while it is stopped, even on a slow machine."""
+"""A clock that tests can stop. While the clock is stopped, no timeout expires, even on a slow machine."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_who_holds_most_ends_whoever_asked_first() -> None:
 
 
 def test_while_somebody_who_does_not_wait_may_give_back_a_wait_lasts_its_time() -> None:
-    """The largest holder is ended, not the small holder that waits."""
+    """The query that holds the most memory is ended, not the waiting query, which holds little."""
     ledger = ledger_of(a=690, b=5)
     assert OWED is ledger.ask(B, 10, 100)
     assert ledger.to_end(100 + WAIT_NS - 1) is None

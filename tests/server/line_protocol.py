@@ -1,4 +1,4 @@
-"""A text-line protocol for the port that uses only the client API: the example of docs/protocols.md.
+"""A protocol of text lines, the example of docs/protocols.md. It uses nothing of the server but the client API.
 
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows

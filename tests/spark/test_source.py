@@ -178,7 +178,7 @@ def test_a_later_action_and_a_task_that_runs_again_see_what_the_first_one_saw(sp
         assert 100 == frame.count()
 
         def upset(rows: Iterator[Any]) -> Iterator[float]:
-            """Count the rows of a partition; the first attempt writes and deletes, then fails."""
+            """Count the rows of a partition. The first attempt inserts and deletes points, and then fails."""
             from pyspark import TaskContext
 
             context = TaskContext.get()

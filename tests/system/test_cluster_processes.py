@@ -1,4 +1,4 @@
-"""A campaign on real processes: its actions work, and a short campaign finds no violation.
+"""The campaign that disturbs clusters of processes: each kind of fault works, and a short run finds no lost write.
 
 `make campaign-cluster` runs long campaigns.
 """

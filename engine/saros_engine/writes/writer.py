@@ -401,7 +401,7 @@ class Writer:
         return Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
     def _of_new_device(self, batch: CheckedBatch, path: str) -> Fitted:
-        """Return the tablet of a batch that creates its device. The series get the defaults of their types."""
+        """Return the tablet of a batch whose device does not exist yet. The series get the defaults of their types."""
         _, names, types, asked = batch.key
         creates = self._creates(path, new_series_of_all(names, types), bool(asked))
         return Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)

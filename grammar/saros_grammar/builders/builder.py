@@ -61,7 +61,7 @@ _BUILDERS = {
 
 
 class StatementBuilder:
-    """Builds the statement of one parse tree."""
+    """Converts one parse tree to a statement."""
 
     def __init__(self, expressions: ExpressionBuilder) -> None:
         self._expressions = expressions

@@ -156,6 +156,6 @@ def pairs(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> _Pairs:
 
 
 def _text(expressions: ExpressionBuilder, context: Any) -> str:
-    """Return the content of a name or string, or a number as written."""
+    """Return a name or a string without its quotes, or a number as it is written in the statement."""
     text = expressions.raw(context)
     return unquote_string(text) if text[0] in "'\"" else unquote_name(text)

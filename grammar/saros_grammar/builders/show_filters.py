@@ -52,7 +52,10 @@ def subject_filter(condition: Expression) -> Expression:
 
 
 def _compared(expression: Expression, subject: Expression) -> Expression:
-    """Return the right side of a comparison: for a tag a string, and for a data type a string in upper case."""
+    """Return the right side of a comparison with `subject`.
+
+    A value for a tag becomes a string. The name of a data type becomes a string in upper case.
+    """
     found = _text(expression, always=isinstance(subject, Call))
     if subject == _TYPE and isinstance(found, Literal) and isinstance(found.value, str):
         return _string(found.value.upper())

@@ -59,7 +59,7 @@ class ResultShape(msgspec.Struct, frozen=True):
     places: list[int]
     #: The types of the columns in the order of sending.
     types: list[DataType]
-    #: The columns of a batch in the order of sending, including Time; None if that is the order of the batch.
+    #: The columns of a batch, including Time, in the order of sending; None if the batch already has this order.
     order: list[int] | None
 
 

@@ -49,7 +49,8 @@ class Rule(msgspec.Struct, frozen=True):
 class Import(msgspec.Struct, frozen=True):
     """The step import: it writes the rows of files to devices.
 
-    `device` may contain {file} (without suffix) and the name of a {column}.
+    `device` is a template. `{file}` stands for the name of the file without its suffix, and the name of a column in
+    braces stands for the column's value.
     """
 
     files: list[str]

@@ -100,8 +100,9 @@ class SegmentedLog:
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
         self._synced = next_index - 1
-        #: For each withdrawal of the queue, the first index withdrawn. A round lasts from one withdrawal to the next;
-        #: the round's tickets from that index on are void, although their indexes are assigned again in the next round.
+        #: For each withdrawal of the queue, the index of the first withdrawn record. The next round begins with a
+        #: withdrawal, and assigns this index and the indexes after it again. The tickets of the earlier round that have
+        #: these indexes are void.
         self._lost_from: list[int] = []
         #: Size of the file before the write of the queue that is in progress.
         self._good_bytes = 0
