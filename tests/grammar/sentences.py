@@ -14,7 +14,7 @@ from antlr4.atn.Transition import NotSetTransition, RuleTransition
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: Samples of each token that is not a keyword; some of the names are also names of series.
+#: Sample texts of each token that is not a keyword; some of the names are also names of series.
 SAMPLES = {
     "NAME": (
         "g",
@@ -102,7 +102,7 @@ def _walk(rule: int, chance: Random, found: list[str], depth: int) -> None:
         if isinstance(transition, NotSetTransition):
             found.append(chance.choice(("x", "1", "(", "root", "'a'")))
         elif not transition.isEpsilon:
-            tokens = [token for token in transition.label if token > 0]  # not the text's end
+            tokens = [token for token in transition.label if token > 0]  # leave out the end of the text
             found += [_shown(chance.choice(tokens), chance)] if tokens else []
         state = transition.target
 

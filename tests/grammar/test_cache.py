@@ -233,7 +233,7 @@ CORPUS = [text for text in fixture_statements() if "\0" not in text]
 
 
 def varied(text, choose):
-    """Return the text with its literals and paths replaced by others, mostly of the same kinds."""
+    """Return the text with its literals and paths replaced by other literals and paths, mostly of the same kinds."""
     found = scan(text)
     parts = found.stripped.split("\0")
     for place in range(1, len(parts), 2):
@@ -252,7 +252,7 @@ def test_cached_statements_equal_fresh_ones(text, seed):
     for _ in range(4):
         other = varied(text, choose)
         assert answer(parse, other) == answer(SHARED.get, other)
-        # The cache has this text when it is parsed again. When other texts are parsed later, it has only their shape.
+        # This second call finds the text itself in the cache; calls for other texts find only their shape.
         assert answer(parse, other) == answer(SHARED.get, other)
 
 
