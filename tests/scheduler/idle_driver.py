@@ -1,4 +1,4 @@
-"""A driver of a query, for tests of the code around a driver's step."""
+"""A driver of a query that has no work, for tests of the code around a driver's step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from saros_scheduler.task import Blocked, DriverId, QueryId
 
 
 class IdleDriver:
-    """Does nothing, and never ends."""
+    """A driver that does nothing, and never ends."""
 
     id = DriverId(QueryId("q"), 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""The scheduler, run with threads (events, no sleeping) or, for chosen interleavings, step by step without threads."""
+"""The scheduler: with threads, which wait for events, or step by step without threads, in chosen interleavings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
 
 class ScriptedDriver:
-    """A driver that runs one of its steps per quantum, and is finished after the last step."""
+    """A driver that runs one of its steps per quantum, and has finished after the last step."""
 
     def __init__(self, query: str, number: int, steps: list[Step]) -> None:
         self.id = DriverId(QueryId(query), 0, 0, number)
@@ -144,7 +144,7 @@ def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: 
     assert [("q", error)] == bad.ends
     assert [[error], [error]] == [d.closed for d in drivers]
     assert [("other", None)] == good.ends
-    never.set_result(None)  # too late, without effect
+    never.set_result(None)  # the query has ended, so this has no effect
 
 
 def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None:
@@ -364,7 +364,7 @@ def test_a_lent_thread_runs_the_first_quantum_and_workers_the_others(threaded: D
 
     listener = Listener()
     threaded.submit([ScriptedDriver("one", 0, [step])], query=QueryId("one"), listener=listener, lend=True)
-    assert ([here()], [("one", None)]) == (threads, listener.ends)  # without waiting
+    assert ([here()], [("one", None)]) == (threads, listener.ends)  # the test need not wait
     two, several = Listener(), Listener()
     threaded.submit([ScriptedDriver("two", 0, [step, step])], query=QueryId("two"), listener=two, lend=True)
     drivers = [ScriptedDriver("several", i, [step]) for i in range(2)]
@@ -436,7 +436,7 @@ def test_lent_threads_are_few_and_one_that_is_done_makes_room() -> None:
 
         scheduler.submit([ScriptedDriver(name, 0, [step])], query=QueryId(name), listener=Listener(), lend=True)
 
-    # Each query is submitted while the previous one still runs, as another thread could do.
+    # Each query is submitted while the previous query still runs, as another thread could do.
     submit("a", lambda: submit("b", lambda: submit("c", nothing)))
     assert ["a", "b"] == ran
     run_next(scheduler)
