@@ -1,4 +1,4 @@
-"""The modules of the rooms, their syntax trees, and their imports of each other."""
+"""The modules of the rooms (top-level packages), their syntax trees, and their imports of each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "ge
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    """Return the syntax tree of each source. The first call parses: importing this module stays cheap."""
+    """Return the syntax tree of each source. Only the first call parses, so that importing this module is cheap."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 
@@ -34,7 +34,7 @@ def module_of(path: Path) -> str:
 
 @cache
 def imports(*, types: bool = False) -> Mapping[str, set[str]]:
-    """Return the modules of Saros that each module imports; if `types`, also the imports for type checkers only."""
+    """Return the modules of Saros that each module imports; with `types`, include imports for type checkers only."""
     known = {module_of(path) for path in SOURCES}
     return {module_of(path): set(_imported(trees()[path], known, types)) - {module_of(path)} for path in SOURCES}
 

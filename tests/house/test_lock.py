@@ -1,4 +1,4 @@
-"""`requirements.lock` has hashes, and versions that pyproject.toml allows; the bill of materials has those packages."""
+"""`requirements.lock` has hashes and allowed versions, and the bill of materials has the same packages."""
 
 from __future__ import annotations
 

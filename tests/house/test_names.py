@@ -1,4 +1,4 @@
-"""Names in backquotes in docstrings and comments exist, so a renamed identifier must be renamed in them, too."""
+"""Names in backquotes in docstrings and comments exist; if an identifier is renamed, they must be renamed, too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def known() -> set[str]:
-    """Return all words in the code's names and strings, in the names of files, and in some non-Python files."""
+    """Return all words in the names and strings of the code, in the names of files, and in some non-Python files."""
     words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
     for tree in trees().values():
         words.update(names_in(tree))
