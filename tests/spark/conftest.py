@@ -1,4 +1,4 @@
-"""The Spark session of all tests that need one, and databases served on ports."""
+"""A Spark session for all tests that need one, and databases served on ports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Spark or a server for it."""
+    """Mark the tests that start Spark or a server for Spark as slow."""
     for item in items:
         if item.path.parent == Path(__file__).parent and {"spark", "url"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
@@ -48,7 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     patch.setenv("PYSPARK_PYTHON", sys.executable)
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from PySpark, about versions of pandas, which we do not use
+        warnings.simplefilter("ignore")  # PySpark warns about versions of pandas, which we do not use
         from pyspark import java_gateway
         from pyspark.sql import SparkSession
 
@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
-    """A server in this process on an empty folder."""
+    """Run a server in this process on an empty folder; yield the server's URL."""
     data = folder / "data"
     data.mkdir()
     files = folder / "files"

@@ -65,7 +65,7 @@ def test_what_a_file_may_not_say_is_named(text: str, said: str) -> None:
 
 
 def test_scalars_are_of_the_types_that_keys_have() -> None:
-    """A date, a column called `no`, digits and numbers are parsed as they are written."""
+    """A date, a column called `no`, digits and numbers get the types of their keys."""
     made = parse(
         "database: d\nuser: 007\nspark: {conf: {spark.sql.shuffle.partitions: 8}}\nsteps:\n"
         "  - import: {files: [a], rejected: null, rejected_max: 1e-2}\n"
@@ -171,7 +171,7 @@ def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Pa
 def test_the_later_file_is_that_of_the_later_name(
     spark: Any, url: str, tmp_path: Path, duplicates: str, kept: float
 ) -> None:
-    """Spark reads files with the same columns as one table, beginning with the largest file."""
+    """Spark reads files with the same columns as one table, beginning with the largest file, not the first name."""
     rows = "".join(f"{n},2\n" for n in range(500))
     (tmp_path / "b.csv").write_bytes(b"time,x\r\n" + rows.encode())
     (tmp_path / "a 1+%20.csv").write_text("time,x\n7,1\n")

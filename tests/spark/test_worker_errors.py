@@ -1,4 +1,4 @@
-"""Errors of Spark's workers: those reported without a traceback, and the output of a worker whose reader is gone."""
+"""Errors of Spark's workers: some are reported without a traceback; a worker whose reader is gone prints nothing."""
 
 from __future__ import annotations
 

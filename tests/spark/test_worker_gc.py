@@ -1,4 +1,4 @@
-"""Objects that are frozen, so that the garbage collector of Spark's Python workers skips them."""
+"""Frozen objects in Spark's Python workers, which the garbage collector skips."""
 
 from __future__ import annotations
 
