@@ -105,7 +105,7 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 
 @mutant
 def judges_again_what_it_replays(plant: Plant):
-    """When an entry is replayed, it is validated again, although the replica may now have other requests and series."""
+    """A replayed entry is validated again, although the replica may now have other requests and series than before."""
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)

@@ -1,12 +1,13 @@
 """Simulated clusters in which points are deleted, or series and databases dropped, while partitions are registered.
 
-    DeletionWorld(seed).run()     each client writes to new partitions, deletes or drops what it wrote, looks, and
-                                  writes there again; it gives up soon and asks another node, while a fault keeps the
-                                  first one waiting
+    DeletionWorld(seed).run()     each client writes to new partitions, deletes or drops the written data, reads, and
+                                  writes there again; if a fault delays a node, the client soon gives up, and asks
+                                  another node
 
-In half of the worlds, points are deleted: when a late attempt of a deletion arrives, there are points that were written
-after the answer to another attempt. In the other worlds, series are dropped: the coordinator of the drop does not reach
-the group that has the points. Then a client writes to the series through another node, to which the drop is not known.
+In half of the worlds, points are deleted: one attempt of a deletion is answered, points are written after that, and
+then a late attempt of the same deletion arrives. In the other worlds, series are dropped: the coordinator of the drop
+does not reach the group that has the points, and a client writes to the series through a node that does not know of the
+drop.
 """
 
 from __future__ import annotations
@@ -27,17 +28,16 @@ _NODES = 5
 #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: Two numbers of new partitions to each of which a client writes a point: before it deletes points, and before it drops
-#: a series.
+#: The number of new partitions to which a client writes a point before a deletion of points, and before a drop.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
-#: The time after which every node knows of a write.
+#: The time until every node knows of a write.
 _KNOWN_SECONDS = 1.2
-#: The time within which a drop begins.
+#: The maximum time until a drop begins.
 _BEGUN_SECONDS = 0.1
-#: Four numbers: the fraction of deletions and drops during which a fault occurs; the longest delay of the fault; its
-#: shortest and its longest duration.
+#: The fraction of deletions and drops during which a fault occurs, the fault's longest delay, and its shortest and
+#: longest duration.
 _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
@@ -51,7 +51,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that the client asks. If this is empty, the client may ask any node.
+        #: The nodes that the client asks; if empty, the client may ask any node.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -114,7 +114,7 @@ class _Client(Client):
 
 
 class DeletionWorld(DirectedWorld):
-    """See the module."""
+    """A cluster in which points are deleted, or series are dropped, while partitions are registered."""
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, replicas=(1, 3)[seed % 2], nodes=(_NODES,), places=places)
@@ -136,12 +136,12 @@ class DeletionWorld(DirectedWorld):
         return TimeRange(first * INTERVAL, self._slices * INTERVAL)
 
     def befall(self) -> None:
-        """See the module."""
+        """Let the clients work, with a fault during some of their deletions and drops."""
         self._begun = True
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """Read all points, and then check the same as `World.settle`."""
+        """Read all points, and then make the checks of `World.settle`."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()
@@ -163,7 +163,7 @@ class DeletionWorld(DirectedWorld):
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """A node gets a request to delete points or drop series: with some probability, cause a fault of that node."""
+        """With some probability, cause a fault of a node that gets a request to delete points or to drop series."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:

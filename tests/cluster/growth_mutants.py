@@ -1,8 +1,7 @@
 """Mistakes in growing and shrinking, planted one at a time; the simulated cluster must detect each. See `raft_mutants`.
 
 The protocol (`docs/protocol/expansion.md`) was derived from a method that has holes. Labels such as C1 refer to the
-list of these holes: labels with C concern membership, those with L progress, those with M moves of slots, and those
-with F or Q reads.
+list of these holes: C stands for membership, L for progress, M for moves of slots, and F and Q for reads.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def changes_members_without_a_joint_membership(plant: Plant):
 
 @mutant
 def begins_a_change_in_the_midst_of_another(plant: Plant):
-    """C6"""
+    """C6: a change begins while another change is in progress."""
 
     def begin(topology, command, index, begin=transitions._begin):
         return begin(replace(topology, change=None), command, index)
@@ -55,7 +54,7 @@ def turns_back_after_go(plant: Plant):
 
 @mutant
 def does_not_notice_that_it_was_removed(plant: Plant):
-    """C9"""
+    """C9: a node does not notice that it was removed from the cluster."""
     plant(Reconciler, "_check_removed", lambda self: None)
 
 
@@ -64,7 +63,7 @@ def does_not_notice_that_it_was_removed(plant: Plant):
 
 @mutant
 def ranks_what_came_with_what_was_written_since(plant: Plant):
-    """M-C"""
+    """M-C: moved data ranks by version like the data written since the move, although it is older."""
     plant(Partition, "_rank", lambda self, version: Rank(0, version & 0xFFFF))
 
 
@@ -81,7 +80,7 @@ def lets_go_of_slots_that_others_still_fetch(plant: Plant):
 
 @mutant
 def says_that_it_has_what_it_failed_to_fetch(plant: Plant):
-    """M-J"""
+    """M-J: a node reports moved data as loaded although it failed to fetch the data."""
     fetch_from = Reconciler._fetch_from
 
     def fetch(self, node, machine, arrival):
@@ -93,7 +92,7 @@ def says_that_it_has_what_it_failed_to_fetch(plant: Plant):
 
 @mutant
 def a_snapshot_says_nothing_of_what_is_on_its_way(plant: Plant):
-    """M-N"""
+    """M-N: after a member has installed a snapshot, it does not know of data that is still in transit to the group."""
 
     def install(self, snapshot, install=RegionMachine.install):
         if self._staged is not None and self._staged.ownership is not None:
@@ -119,7 +118,7 @@ def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
 
 @mutant
 def shows_slots_to_whoever_asks(plant: Plant):
-    """F-1: the old holder and the new one both return the data of the slots."""
+    """F-1: the old holder and the new holder both return the data of the slots."""
     plant(Ownership, "shows", lambda self, slot, epoch, inbound: self.has(slot))
 
 

@@ -14,7 +14,7 @@ _RECORD = struct.Struct(">3HIH4s")
 
 
 class NameServer:
-    """Answers each query for an IPv4 address with `address`, with a TTL of 0. The caller closes it."""
+    """A server that answers each query for an IPv4 address with `address`, with a TTL of 0. Call `close` after use."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -43,7 +43,7 @@ class NameServer:
         return head + question[_HEADER.size : end] + record
 
     def close(self) -> None:
-        """End."""
+        """Stop the server, and wait for its thread."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waking:
             waking.sendto(b"", ("127.0.0.1", self.port))
         self._thread.join()
