@@ -147,7 +147,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """Check the term and membership of an applied position. A node that has just joined has no membership."""
+        """Check the term and membership of an applied position, unless the node has just joined, without membership."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -155,7 +155,7 @@ class GroupChecker:
         self.check(same, f"node {id_} takes {found} at {position.index} for {position}")
 
     def _follows(self, new: Membership, old: Membership) -> None:
-        """Check that `new` may follow `old`.
+        """Check that membership `new` may follow `old`.
 
         Memberships with the same voters may have the same version, since a node is a learner before it becomes a voter.
         """
@@ -169,7 +169,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ reads
 
     def newest(self) -> int:
-        """Return the index of the last entry that a read must see if it begins now."""
+        """Return the index of the last entry that a read which begins now must see."""
         return len(self.committed) - 1
 
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:

@@ -17,7 +17,7 @@ MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
 
 
-# ---------------------------------------------------------------------- which groups are asked
+# ---------------------------------------------------------------------- the groups that are asked
 
 
 @mutant
@@ -65,7 +65,7 @@ def takes_series_that_move_for_gone(plant: Plant):
     plant(ReadBarrier, "_orphans", orphans)
 
 
-# ---------------------------------------------------------------------- which partitions there are
+# ---------------------------------------------------------------------- the existing partitions
 
 
 @mutant
@@ -95,11 +95,11 @@ def forgets_partitions_when_it_starts(plant: Plant):
 
 @mutant
 def joins_its_groups_again_after_it_was_removed(plant: Plant):
-    """When it is started again."""
+    """A removed node does not record its removal, and joins its groups again when it is restarted."""
     plant(node_module, "write_durably", lambda disk, path, data: None)
 
 
-# ---------------------------------------------------------------------- what is left out
+# ---------------------------------------------------------------------- groups that are left out
 
 
 @mutant

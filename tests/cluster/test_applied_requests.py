@@ -1,4 +1,4 @@
-"""How long a group remembers the requests that have taken effect, and for which slots."""
+"""A group's memory of requests that have taken effect: its duration, and the slots for which requests count."""
 
 from __future__ import annotations
 

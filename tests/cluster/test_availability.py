@@ -1,4 +1,4 @@
-"""How long a group has had no leader, and how much longer a request waits for one."""
+"""The time that a group has had no leader, and the time that a request still waits for a leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a coordinator repeats requests if other drops or moves of slots overtake them."""
+"""The time during which a coordinator repeats requests that other drops or moves of slots overtake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Moving:
-    """A cluster whose slots never stop moving; it has all interfaces that a coordinator calls.
+    """A cluster whose slots never stop moving; it implements all interfaces that a coordinator calls.
 
     Time passes only while the coordinator waits.
     """
@@ -36,7 +36,7 @@ class Moving:
         return False
 
     def wait_visible(self, groups: list[GroupId], deadline_ns: int | None) -> None:
-        """The meta group takes no time to answer."""
+        """Return at once: the meta group takes no time to answer."""
 
     def change_meta(self, _: BeginDrop, request: WriteRequest) -> None:
         self.refuse()
@@ -47,7 +47,7 @@ class Moving:
 
 
 def outcome_of(act: Callable[[DropCoordinator, Moving], None]) -> tuple[float, int]:
-    """Return how many seconds the coordinator tries, and how many times."""
+    """Return the time during which the coordinator tries, in seconds, and the number of its attempts."""
     moving = Moving()
     coordinator = DropCoordinator(moving, moving, moving, moving, moving, moving)  # type: ignore[arg-type]
     with pytest.raises(UserMistake, match="slots move"):

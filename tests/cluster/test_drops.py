@@ -1,4 +1,4 @@
-"""Which writes a drop overtakes."""
+"""The writes that a drop overtakes."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from saros_cluster.raft.messages import TERMS_OF_A_GROUP, Position
 @pytest.mark.parametrize(
     ("index", "term", "expected"),
     [
-        (1, 0, True),  # of the cluster
-        (3 * TERMS_OF_A_GROUP, 3 * TERMS_OF_A_GROUP, True),  # of a change
+        (1, 0, True),  # a group of the initial cluster
+        (3 * TERMS_OF_A_GROUP, 3 * TERMS_OF_A_GROUP, True),  # a group that a change created
         (3 * TERMS_OF_A_GROUP + 7, 3 * TERMS_OF_A_GROUP + 7, False),
-        (TERMS_OF_A_GROUP, 12, False),  # compacted after many entries
+        (TERMS_OF_A_GROUP, 12, False),  # a log that was compacted after many entries
         (2, 1, False),
     ],
 )

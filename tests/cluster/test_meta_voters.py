@@ -1,6 +1,6 @@
-"""The voters of the meta group: they are a few of many nodes, on different racks.
+"""The voters of the meta group: a few of many nodes, on different racks.
 
-A voter that has been silent for long is replaced.
+A voter that has been silent for a long time is replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_cluster.topology.change import Stage
 from saros_cluster.topology.commands import Begin, BoundMetaVoters, ChangeMetaVoters, GiveUp
 from saros_cluster.topology.topology import META, Node, Topology
 
-#: The number of ticks of silence after which a voter is replaced, and a smaller number.
+#: Ticks of silence: after LONG, a voter is replaced; after SHORT, it is not.
 LONG, SHORT = 1_200, 40
 
 
@@ -100,7 +100,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """If a group has too many voters, but most of those that it would keep are silent, it gives up none."""
+    """A group with too many voters removes none of them while most of the voters that it would keep are silent."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)
@@ -213,7 +213,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """The leader may replace the voters that a change has chosen, at the end of the change and only once."""
+    """The leader may replace the voters that a change has chosen only once, at the end of the change."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))

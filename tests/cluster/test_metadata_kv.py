@@ -36,7 +36,7 @@ def test_who_has_not_seen_a_step_of_growing_writes_no_notes() -> None:
     with pytest.raises(UserMistake) as raised:
         state.apply(PutNotes(5, {"a": "2"}), 7)
     assert raised.value.code == CHANGED
-    state.apply(Grow(Admit("d:1", "d:2", "token")), 8)  # it is known: nothing changed
+    state.apply(Grow(Admit("d:1", "d:2", "token")), 8)  # this node is already admitted, so nothing changes
     state.apply(PutNotes(6, {"a": "2"}), 9)
     assert (9, {"a": "2"}) == (state.notes.version, dict(state.notes.texts))
 

@@ -1,4 +1,4 @@
-"""Proposals to groups that have no leader and to nodes that do not answer: how long they take, and their errors."""
+"""Proposals to groups without a leader, and to nodes that do not answer: their duration and their errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Cluster:
         self.proposer.propose(group, b"command", deadline_ns=deadline_ns)
 
     def waits_s(self, deadline_ns: int | None = None) -> float:
-        """Return how long a request waits until it fails."""
+        """Return the number of seconds that a request waits until it fails."""
         began_ns = self.elapsed_ns
         with pytest.raises(NoLeader):
             self.try_to_propose(deadline_ns=deadline_ns)
