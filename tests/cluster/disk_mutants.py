@@ -27,7 +27,7 @@ def takes_no_disk_for_slow(plant: Plant):
 
 @mutant
 def hands_over_to_a_slow_node(plant: Plant):
-    """A group is handed over to the node that is furthest behind, even if the disk of that node is slow."""
+    """A group is handed over to the node that lags most, even if the disk of that node is slow."""
 
     def successor(self, among):
         others = [node for node in among if node in self._progress]

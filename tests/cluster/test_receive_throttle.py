@@ -1,4 +1,4 @@
-"""The bytes of files that come from other nodes are counted, and no file is received faster than allowed."""
+"""Files from other nodes: their bytes are counted, and no file is received faster than allowed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         assert 1_000 == len(ask(NodeId(2), PULL, b""))
     ask(NodeId(2), DONE, b"")
-    assert 6 * SECOND == clock.ns - began_ns  # each piece waits for the time that the previous piece may take
+    assert 6 * SECOND == clock.ns - began_ns  # each piece waits until the time for the previous piece is over
     assert ReceiveCounters(7, 3_200, 4_000, 6.0) == inflow.received()
     inflow.begin(7)
     assert 4_000 == inflow.received().bytes

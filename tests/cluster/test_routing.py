@@ -1,4 +1,4 @@
-"""The group that a row goes to."""
+"""The routing of a row to its group."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_partition_that_counts_anew_is_not_counted_backwards(regions: Regions,
         regions.parts = [PartitionActivity("root.a", 3, written, 0, 0)]
         meter.update()
     assert meter.local_loads().written[slot] > 0
-    regions.parts = []  # it went elsewhere
+    regions.parts = []  # the partition has moved to another group
     regions.now_ns = 30 * SECOND
     assert 0 == meter.local_loads().stored[slot]
 
