@@ -30,7 +30,7 @@ from saros.transport.node_selector import NodeSelector
 
 #: Error codes of writes that certainly had no effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
 NO_EFFECT = frozenset({2016, 2017, 606})
-#: Width of a slice: `time_partition_interval_ms` of the nodes.
+#: The width of a slice, which is `time_partition_interval_ms` of the nodes.
 SLICE = 100_000
 POINTS = 20
 _BATCHES_PER_SLICE = 40
@@ -82,7 +82,7 @@ class Session:
 
     name: str
     connect: Connect
-    #: Whether the client keeps the connection after a failed call.
+    #: True if the client keeps the connection after a failed call.
     stays: bool
     lives: int = 0
     calls: int = 0
@@ -264,7 +264,7 @@ class Writer(Client):
 
 @dataclass(slots=True)
 class _Budget:
-    """The number of times that a client may still use each register with deletions in the current period."""
+    """The remaining number of uses of each register with deletions in the current period, by one client."""
 
     per_register: int
     period: int = -1
@@ -282,7 +282,7 @@ class _Budget:
     def spend(self, number: int) -> None:
         """Forbid the client to use the register again in this period.
 
-        An operation with an unknown outcome makes it expensive to check the register's history.
+        This follows an operation with an unknown outcome, which makes the check of the register's history expensive.
         """
         self.touched[number] = self.per_register
 
@@ -307,7 +307,7 @@ class RegisterClient(Client):
         super().__init__(process, ledger, clock, rng)
         self._session = Session(f"r{process}", connect, stays=True)
         self._consistency = consistency
-        # + 1: after the clients have ended, one more client reads all registers
+        # One is added because another client reads all registers after the clients have ended.
         self._budget = _Budget(OPERATIONS_MAX // (clients + 1))
 
     def step(self) -> Outcome:
@@ -353,9 +353,9 @@ class RegisterClient(Client):
 
 
 class ReplicaReader(Client):
-    """A client that reads registers from the replica on one node.
+    """A client that reads registers, each time from the replicas of one random node.
 
-    `connects` has a function for each node that connects to it.
+    `connects` has, for each node, a function that connects to that node.
     """
 
     def __init__(
@@ -387,9 +387,9 @@ def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) ->
 
 
 def to_replica(address: str) -> Connect:
-    """Return a function that connects to one node only. This node answers from its own replicas.
+    """Return a function that connects to one node only, which answers from its own replicas.
 
-    By default, the driver discovers the other nodes and spreads weak reads over all of them.
+    Without this function, the driver would discover the other nodes, and spread weak reads over all nodes.
     """
 
     def connect() -> Database:

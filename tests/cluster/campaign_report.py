@@ -1,4 +1,4 @@
-"""The verdict of a campaign: compares the clients' ledgers with the content of the cluster.
+"""The verdict of a campaign: a comparison of the clients' ledgers with the content of the cluster.
 
     ledgers ──> Evidence ──> points by series, each ok | unknown | fail
                     └──────> operations on registers ──> history.py
@@ -6,8 +6,8 @@
     lost       an acknowledged point is missing             wrong     a point has another value than written
     extra      a point that no client wrote, or a point whose write failed (unknown outcomes are allowed)
     disorder   times do not increase
-    torn       only some points of a batch are there, although a batch of one slice is atomic
-    diverged   two replicas differ, although nothing was written for a long time
+    torn       only some points of a batch exist, although a batch of one slice is atomic
+    diverged   two replicas differ, although no client wrote for a long time
 
 Points are read and compared while no client writes. The module reads ledgers, and does no other input or output. Only
 one thread at a time may use it.
@@ -38,7 +38,7 @@ from saros_wire.status import ErrorClass, status_of
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 #: Classes of errors that mean that the cluster has a bug, since all statements of the clients are correct.
 _BUGS = (ErrorClass.INTERNAL, ErrorClass.PROGRAMMING, ErrorClass.DATA, ErrorClass.INTEGRITY, ErrorClass.NOT_SUPPORTED)
-#: CLOSED means that the node has forgotten the client's session. That is not a bug.
+#: The error code CLOSED, which is not a bug: the node has forgotten the client's session.
 _NO_BUGS = frozenset({2014})
 LEDGER_SUFFIX = ".ledger"
 
@@ -55,12 +55,12 @@ class Points:
 
     @property
     def is_acknowledged(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Of each point."""
+        """For each point, True if its write was acknowledged."""
         return np.array([batch.outcome is Outcome.OK for batch in self.batches], np.bool_)[self.batch]
 
     @property
     def has_failed(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Of each point."""
+        """For each point, True if its write failed."""
         return np.array([batch.outcome is Outcome.FAIL for batch in self.batches], np.bool_)[self.batch]
 
 
@@ -80,7 +80,7 @@ class Evidence:
         self._readers: dict[Path, LedgerReader] = {}
 
     def refresh(self) -> None:
-        """Read appended records. Raises CorruptLedger."""
+        """Read the records appended since the last call. Raises CorruptLedger."""
         for path in sorted(self._folder.glob(f"*{LEDGER_SUFFIX}")):
             self._readers.setdefault(path, LedgerReader(path)).read()
 
@@ -96,7 +96,7 @@ class Evidence:
 
     @property
     def refusals(self) -> Counter[int]:
-        """Return the number of failed calls by code."""
+        """Return the number of failed calls by error code."""
         return Counter(code for reader in self._readers.values() for code, _ in reader.refusals)
 
     def points(self) -> dict[str, Points]:
@@ -168,7 +168,7 @@ def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[n
 
 
 def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
-    """Return violations for replicas that differ from the first one.
+    """Return violations for replicas that differ from the first replica.
 
     `found` maps the name of each replica to the series that were read from it.
     """
@@ -186,9 +186,9 @@ def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
 
 
 class Whole:
-    """Records consecutive strong reads of all points, and checks them with `set_full`.
+    """A record of consecutive strong reads of all points, which `set_full` checks.
 
-    The set contains each batch whose points were all found.
+    The set of a read contains each batch whose points were all found.
     """
 
     def __init__(self) -> None:

@@ -1,16 +1,16 @@
-"""A simulated cluster: complete nodes, built as in production, in one process and from one seed.
+"""A simulated cluster: complete nodes, built as in production, run in one process and are determined by one seed.
 
-    World(seed).run()     faults for a while, then healing, then quiet; raises Violation, with the seed and the story
+    World(seed).run()     a time with faults, then healing, then a time without; raises Violation with seed and story
 
     nodes      `ClusterNode.open`: threads, log, regions, chores       threads   world_threads: the seed schedules them
-    disks      world_disk: lose unsynced writes in a crash             network   world_network: delay, loss, duplicates
+    disks      world_disk: a crash loses unsynced writes               network   world_network: delay, loss, duplicates
     clients    world_clients: requests with retries at other nodes     watch     world_watch: checks invariants
     operator   world_growth: nodes join and leave, in a `growing` world
     voters     world_voters: more nodes than voters of the meta group, on racks
 
 The faults are late, lost, duplicated and reordered messages; one-way partitions, isolated nodes, and networks split in
 halves; crashes of the process and power cuts at any moment, including during start; orderly stops; pauses; full and
-slow disks; clocks that are wrong or jump. In some worlds whose cluster grows (see `beset`), faults also occur just
+slow disks; clocks that are wrong or jump. In some worlds with a growing cluster (see `beset`), faults also occur just
 after a node has taken a step of a cluster change, and the messages that announce steps arrive late.
 
 After the faults have ended, every cluster change must end, every group must accept a write, all replicas must be equal,
@@ -69,19 +69,19 @@ from saros_storage.kernels.jit import Kernel
 from saros_storage.log import segmented_log
 
 SECOND = 1_000_000_000
-#: Ticks of a partition.
+#: The number of ticks (time units) in a partition.
 INTERVAL = 100
 SLOTS = 16
 #: After the faults have ended, every group must accept a write within this time.
 LIVELY_SECONDS = 40
-#: After the faults have ended, all changes must end within this time. It includes the three seconds after which the
-#: source of a move releases the slots.
+#: After the faults have ended, all changes must end within this time. It includes the three seconds that the source of
+#: a move waits before it releases the slots.
 CHANGES_SECONDS = 120
-#: A growing world is beset if faults also occur just after steps of a change. Three numbers: the fraction of growing
-#: worlds that are beset; the probability that a node has a fault after a step; the time within which this fault occurs.
+#: A growing world is called beset if faults also occur just after steps of a change. The constants are the fraction of
+#: growing worlds that are beset, the probability of a fault after a step, and the maximum delay of this fault.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
-#: In a world, virtual time passes only while threads wait. The processor clock of a thread counts this multiple of the
-#: waiting time. This makes throttled flushes pause.
+#: In a world, virtual time passes only while threads wait. The processor clock of a thread counts the waiting time,
+#: multiplied by this factor, so that throttled flushes pause.
 _WORK_FACTOR = 20
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
@@ -211,7 +211,7 @@ class Member:
 
 @contextmanager
 def _on_one_core() -> Iterator[None]:
-    """Pin the process to one core: only one thread runs at a time, and it is fastest to switch threads on one core."""
+    """Pin the process to one core: only one thread runs at a time, and switching threads is fastest on one core."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -274,7 +274,7 @@ class World:
             migration_cpu_percent=(1, 10, 0)[seed // 2 % 3],
         )
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
-        #: The longest time until a crashed node restarts. A node that was absent for long needs snapshots.
+        #: The longest time until a crashed node restarts. After a long absence, a node needs snapshots.
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
         if self.voters is not None:
             self.absence_ns = self.voters.absence_ns
@@ -296,12 +296,12 @@ class World:
         self.timestamps: Sequence[int] = TIMES
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
-        #: The generator for the faults of `beset`. Since it is a separate one, these faults do not change the world's
-        #: other random numbers.
+        #: The generator for the faults of `beset`. It is separate from the world's generator, so these faults do not
+        #: change the world's other random numbers.
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # longer than usual, since changes also need time without faults
+            self.peace_ns = 8 * SECOND  # longer than in other worlds: changes need time without faults
         self.operator = Operator(self) if growing else None
         #: The last topology that the operator saw.
         self.last_topology = self.first_topology()
@@ -311,15 +311,15 @@ class World:
         """Return the module attributes to replace while the world runs, with their values."""
 
         def numbered(thing: object) -> int:
-            """Return a hash that does not depend on addresses, for the elements of sets.
+            """Return a hash for elements of sets that does not depend on memory addresses.
 
-            It makes the order of the sets reproducible.
+            It makes the order of the elements reproducible.
             """
             if "number_in_world" not in thing.__dict__:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
 
-        #: A seeded generator for tokens: they must be reproducible, since some collections are iterated in their order.
+        #: A seeded generator for tokens. They must be reproducible, since some collections are ordered by tokens.
         tokens = random.Random(f"tokens {seed}")
         salts = random.Random(f"salts {seed}")
         return [
@@ -471,7 +471,7 @@ class World:
         getattr(self, f"_{kind}")(member)
 
     def beset(self, member: Member) -> None:
-        """If a member has taken a step of a change, schedule a fault of that member, with some probability."""
+        """With some probability, schedule a fault of a member that has taken a step of a change."""
 
         def befall() -> None:
             if not self.healed:
@@ -622,7 +622,7 @@ class World:
         except (DiskFull, OSError, StoreClosed):
             return
 
-    # ------------------------------------------------------------------ afterwards
+    # ------------------------------------------------------------------ after the faults
 
     def heal(self) -> None:
         self.note("healed")
@@ -638,7 +638,7 @@ class World:
             self.operator.stopping = True
 
     def settle(self) -> None:
-        """Wait until clients have ended, every group accepts a write, replicas are equal, and nothing is left over."""
+        """Wait until clients have ended, every group accepts a write, replicas are equal, and no leftovers remain."""
         until = self.threads.now_ns + LIVELY_SECONDS * SECOND
         waits = [
             ("a node does not come up", lambda: all(member.is_up for member in self.members.values())),
@@ -742,7 +742,7 @@ class World:
 
 
 class _Story(logging.Handler):
-    """A log handler that writes to the story. It takes no lock, since that would be another scheduling point."""
+    """A log handler that writes to the story. It takes no lock, since a lock would be another scheduling point."""
 
     def __init__(self, world: World) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ def deletes_in_partitions_that_came_later(plant: Plant):
 
 @mutant
 def deletes_in_the_partitions_that_it_knows(plant: Plant):
-    """A node deletes only in the partitions that it knows, although others may exist."""
+    """A node deletes only in the partitions that it knows, although other partitions may exist."""
 
     def change_meta(self, command, request=UNNUMBERED, change_meta=WriteCoordinator.change_meta):
         if not isinstance(command, BeginDeletion):

@@ -33,12 +33,12 @@ _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
-#: The time after which every node knows of a write.
+#: The time until every node knows of a write.
 _KNOWN_SECONDS = 1.2
-#: The time within which a drop begins.
+#: The maximum time until a drop begins.
 _BEGUN_SECONDS = 0.1
-#: Four numbers: the fraction of deletions and drops during which a fault occurs; the longest delay of the fault; its
-#: shortest and its longest duration.
+#: The fraction of deletions and drops during which a fault occurs, the fault's longest delay, and its shortest and
+#: longest duration.
 _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
@@ -52,7 +52,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that the client asks. If this is empty, the client may ask any node.
+        #: The nodes that the client asks; if empty, the client may ask any node.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -115,7 +115,7 @@ class _Client(Client):
 
 
 class DeletionWorld(DirectedWorld):
-    """See the module."""
+    """A cluster in which points are deleted, or series are dropped, while partitions are registered."""
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, replicas=(1, 3)[seed % 2], nodes=(_NODES,), places=places)
@@ -137,12 +137,12 @@ class DeletionWorld(DirectedWorld):
         return TimeRange(first * INTERVAL, self._slices * INTERVAL)
 
     def befall(self) -> None:
-        """See the module."""
+        """Let the clients work, with a fault during some of their deletions and drops."""
         self._begun = True
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """Read all points, and then check the same as `World.settle`."""
+        """Read all points, and then make the checks of `World.settle`."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()

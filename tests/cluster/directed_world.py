@@ -1,8 +1,8 @@
 """A simulated cluster with one chosen fault, which the method `befall` causes.
 
-    nodes start -> `befall` -> healing -> the checks of `World.settle`      clients write and read all the time
+    nodes start -> `befall` -> healing -> the checks of `World.settle`      clients write and read throughout
 
-The network delays messages and loses none. The clients of `world_clients` detect lost and duplicated writes.
+The network delays messages, but does not lose them. The clients of `world_clients` detect lost and duplicated writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_storage.base.write_request import UNNUMBERED
 
 DATABASE = "root.meter"
 DEVICE = f"{DATABASE}.d"
-#: The number of slices, which is so large that each group probably owns at least one.
+#: The number of slices; it is large, so that each group very likely owns at least one slice.
 _SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
@@ -36,7 +36,7 @@ class DirectedWorld(World):
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
     ) -> None:
         super().__init__(seed, places=places, nodes=nodes)
-        #: The number of replicas of each group. If the argument is None, each node has one.
+        #: The number of replicas of each group. If the argument is None, each node has a replica.
         self.replicas = len(self.ids) if replicas is None else replicas
         self.last_topology = self.first_topology()
         self._writes = 0
@@ -59,7 +59,7 @@ class DirectedWorld(World):
         self.settle()
 
     def be_envied(self, member: Member) -> None:
-        """Do nothing. In `World`, the member would crash."""
+        """Do nothing, while `World` may crash the member."""
 
     def _are_up(self) -> bool:
         return all(member.is_up for member in self.members.values())
@@ -68,7 +68,7 @@ class DirectedWorld(World):
         """Wait until a condition holds. Raises Violation if that takes too long."""
         self._await(why, holds, self.threads.now_ns + ns)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ inspection
 
     def up(self) -> dict[NodeId, Life]:
         """Return the running life of each node that is up."""
@@ -88,7 +88,7 @@ class DirectedWorld(World):
         databases = [life.node.database for life in self.up().values() if life.node is not None]
         return max(databases, key=lambda database: database._parts.schema.version).routing.topology
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
 
     def write_through(self, node: NodeId) -> int:
         """Write to every group through a node; return how long this took. Raises one of PASSING."""
@@ -99,7 +99,7 @@ class DirectedWorld(World):
         return self.threads.now_ns - began
 
     def times(self) -> dict[GroupId, int]:
-        """Return a timestamp for each group, such that points at this time belong to the group."""
+        """Return a timestamp for each group; points at this time belong to the group."""
         table = self.topology().table
         return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 

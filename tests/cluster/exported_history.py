@@ -1,7 +1,6 @@
 """Histories of registers as files, checked by porcupine: a checker in Go that shares no code with `history`.
 
-A file contains one history. It has a JSON object for each operation that must be linearizable and may have had an
-effect:
+A file contains one history: a JSON object for each operation that must be linearizable and may have had an effect.
 
     {"client": 1, "operation": "write", "register": "root.r.d.v 5", "value": 7, "call": 1000, "return": 2000}
 
@@ -71,7 +70,7 @@ def build() -> Path:
 
 
 def complaints(paths: Iterable[Path]) -> list[str]:
-    """Check files; return a line for each register whose history is not linearizable, or was not decided in time.
+    """Check files; return a line for each register whose history is not linearizable, or was not checked in time.
 
     Raises PorcupineUnavailable.
     """

@@ -2,10 +2,10 @@
 
 The worlds:
 
-    OneWayCutWorld     slots move while a node does not hear another node, but is heard by that node
+    OneWayCutWorld     slots move while a node gets no messages from another node, which still gets its messages
     ClockWorld         the wall clock of a node jumps an hour forward, and back; points have a TTL; slots move
     FullJoinerWorld    a node whose disk is full joins
-    LostRackWorld      of five nodes in two racks, one rack is down for a while
+    LostRackWorld      five nodes are in two racks, and one rack is down for a while
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros_storage.schema import SetTtl
 
 #: The time within which a change of the topology must end if no fault delays it.
 _CHANGE_NS = 120 * SECOND
-#: Duration of a fault.
+#: The duration of a fault.
 _FAULT_NS = 15 * SECOND
 HOUR_NS = 3_600 * SECOND
 
@@ -47,7 +47,7 @@ class _ChangingWorld(DirectedWorld):
         return self.topology().change is None
 
     def await_change(self) -> None:
-        """Raise Violation if the change does not end."""
+        """Wait until the change ends. Raises Violation if it does not end in time."""
         self.wait_until("a change does not end", self.has_changed, _CHANGE_NS)
 
 
@@ -56,7 +56,7 @@ class OneWayCutWorld(_ChangingWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, replicas=3, nodes=(4, 5))
-        #: Whether the change ended while the link was still cut.
+        #: True if the change ended while the link was still cut.
         self.ended_meanwhile = False
 
     def befall(self) -> None:
@@ -72,9 +72,9 @@ class OneWayCutWorld(_ChangingWorld):
         self.await_change()
 
     def _ends(self) -> tuple[NodeId, NodeId]:
-        """Return two nodes; the link from the second to the first shall be cut.
+        """Return two nodes; the link from the second node to the first will be cut.
 
-        In half of the worlds, the second is the meta leader.
+        In half of the worlds, the second node is the leader of the meta group.
         """
         leader = self.leaders().get(META)
         heard = leader if leader is not None and self.random.random() < 0.5 else self.random.choice(self.ids)
@@ -190,7 +190,7 @@ class FullJoinerWorld(_ChangingWorld):
 class LostRackWorld(DirectedWorld):
     """A world in which a rack is down for a while.
 
-    Nodes 1 and 2 are in this rack, and nodes 3 to 5 are in another one.
+    Nodes 1 and 2 are in this rack, and nodes 3 to 5 are in another rack.
     """
 
     _RACKS = ("a", "a", "b", "b", "b")
@@ -199,7 +199,7 @@ class LostRackWorld(DirectedWorld):
         super().__init__(seed, replicas=3, nodes=(5,))
 
     def rack(self, node: NodeId) -> str:
-        """See `World.rack`."""
+        """Return the rack of a node."""
         return self._RACKS[node - 1]
 
     def befall(self) -> None:
@@ -235,9 +235,9 @@ class LostRackWorld(DirectedWorld):
             self._rise(member)
 
     def _check_group(self, node: NodeId, group: GroupId, time: int) -> None:
-        """Check that groups with a quorum accept writes, and that groups without one report that they have no leader.
+        """Check that a group with a quorum accepts a write, and that a group without a quorum reports a missing leader.
 
-        The outcome may be unknown if the last attempt had too little time to detect that there is no leader.
+        The outcome may be unknown if the last attempt had too little time to detect that the leader is missing.
         """
         alive = [member for member in self._members()[group] if member in self.up()]
         serves = 2 * len(alive) > len(self._members()[group])

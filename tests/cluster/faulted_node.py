@@ -1,12 +1,12 @@
 """The process of a node with faults at chosen points: `python faulted_node.py start --foreground --data D ...`.
 
-    D/befall.NAME     the process that reaches point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
-                      the test kills it, or continues it
+    D/befall.NAME     when the process reaches point NAME, it renames this file to D/befallen.NAME, and stops itself
+                      (SIGSTOP); the test then kills or continues the process
     D/full            while this file exists, the disk is full
     D/slow            while this file exists, each fsync takes longer; the file contains the additional seconds
     D/cut             while this file exists, the node and the others do not hear each other
 
-The node differs from a normal one in three ways: some of its functions also check whether these files exist; leases of
+The node differs from a normal node in three ways: some of its functions also check whether these files exist; leases of
 captures are short; and after a slow write, its log counts as slow for only a short time. A point is the end of a step,
 and has the name of the step (`META_STEPS`, `POINTS`); see `docs/protocol/expansion.md`.
 """
@@ -36,10 +36,9 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps that have the name of a command: a node takes such a step when it applies the command from the meta group's
-#: log.
+#: Steps named after a command: a node takes the step when it applies the command from the meta group's log.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
-#: For each other step, by its name: the function that takes it.
+#: The function that takes each of the other steps, by the name of the step.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
     "a snapshot is installed": (region_apply.RegionMachine, "install"),

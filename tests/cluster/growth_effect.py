@@ -19,10 +19,10 @@ class Effect:
     """The effect of one change on clients."""
 
     grown: Grown
-    #: For each series: the longest call during the change, in seconds.
+    #: The duration of the longest call during the change, in seconds, for each series.
     gaps_s: tuple[float, ...]
     #: The lowest throughput in any window that overlaps the change, as a fraction of the throughput before the change;
-    #: NaN if nothing was written before the change.
+    #: NaN if no points were written before the change.
     throughput_share: float
 
 

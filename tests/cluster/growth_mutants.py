@@ -119,7 +119,7 @@ def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
 
 @mutant
 def shows_slots_to_whoever_asks(plant: Plant):
-    """F-1: the old holder and the new one both return the data of the slots."""
+    """F-1: the old holder and the new holder both return the data of the slots."""
     plant(Ownership, "shows", lambda self, slot, epoch, inbound: self.has(slot))
 
 

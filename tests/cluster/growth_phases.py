@@ -1,4 +1,4 @@
-"""Phases of an experiment: the mean and the lowest write throughput of each, and the processor time of each process."""
+"""Phases of an experiment: each phase's mean and lowest write throughput, and the processor time of each process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
 #: Pairs of a time, in seconds of the monotonic clock, and the number of points acknowledged at that time.
 Answers = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-#: A time, and the processor seconds that each process had used by then.
+#: A time, and the processor seconds that each process had used until this time.
 Sample = tuple[float, Mapping[str, float]]
 
 
@@ -35,7 +35,7 @@ class ProcessorWatch:
     """A thread that records the processor time of processes while the context lasts."""
 
     def __init__(self, processes: Callable[[], Mapping[str, int]]) -> None:
-        """The function `processes` returns the ids of the running processes, by name."""
+        """Watch the processes whose ids the function `processes` returns, by name."""
         self._processes = processes
         self.samples: list[Sample] = []
         self._stopped = threading.Event()
@@ -71,7 +71,7 @@ def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> 
 
 
 def rate_between(answers: Answers, begins: float, ends: float) -> float:
-    """Return the points per second that were acknowledged in [begins, ends)."""
+    """Return the number of points per second that were acknowledged in [begins, ends)."""
     chosen = (answers[:, 0] >= begins) & (answers[:, 0] < ends)
     return float(answers[chosen, 1].sum() / (ends - begins))
 
@@ -86,7 +86,7 @@ def worst_rate(answers: Answers, begins: float, ends: float) -> float:
 
 
 def processor_percent(samples: Sequence[Sample], begins: float, ends: float) -> dict[str, float]:
-    """Return the percentage of a core that each process used from its first sample in a phase to its last one."""
+    """Return the percentage of a core that each process used between its first and its last sample in a phase."""
     found: dict[str, list[tuple[float, float]]] = {}
     for moment, used in samples:
         if begins - _SAMPLE_SECONDS <= moment <= ends + _SAMPLE_SECONDS:

@@ -1,10 +1,10 @@
 """A change to a cluster of real processes, and the duration of each of its stages.
 
     begin(cluster, "add node 4") -> Watch       poll() until it returns None -> Grown
-    Watch(...).begin()                          the same on two threads, if a node may be stopped before it answers
+    Watch(...).begin()                          to begin on another thread, if a node may be stopped before it answers
 
-The nodes are polled every few milliseconds, so a shorter stage may be missed. If a test measures load, it polls the
-nodes less often, since each answer costs a node some work. A watch belongs to one thread.
+The nodes are polled every few milliseconds, so a shorter stage may be missed. A test that measures load polls the nodes
+less often, since each answer costs a node some work. Only one thread at a time may use a watch, except for `begin`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Grown:
     statement: str
     began_ns: int
     ended_ns: int
-    #: For each stage that was seen: its duration in seconds.
+    #: The duration of each observed stage, in seconds.
     stages: dict[str, float]
     #: The number of slots that moved.
     slots: int
@@ -49,7 +49,7 @@ class Grown:
         return sum(self.stages.get(stage, 0.0) for stage in _STAGE_ONE)
 
     def text(self) -> str:
-        """The result as one line of text."""
+        """Return the result as one line of text."""
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in self.stages.items())
         return f"{self.statement}: {self.seconds:.2f} s ({stages}), {self.slots} slots"
 
@@ -98,7 +98,7 @@ class Watch:
         return stage
 
     def _ask(self, node: int) -> list[dict[str, object]]:
-        """Return the rows of SHOW CLUSTER CHANGE, at most one."""
+        """Return the rows of SHOW CLUSTER CHANGE: at most one row."""
         if node not in self.connections:
             target = f"saros://{self.cluster.address(node)}"
             self.connections[node] = saros.connect(target, failover_s=0, timeout=_ASK_SECONDS)
@@ -144,7 +144,7 @@ def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> 
 def add(cluster: LocalCluster, count: int = 1) -> Grown:
     """Add `count` nodes. Raises saros.Error, NodeFailed."""
     nodes = [cluster.admit() for _ in range(count)]
-    for node in nodes:  # one after the other, as `saros cluster add-node` does
+    for node in nodes:  # in sequence, like `saros cluster add-node`
         cluster.start([node])
         cluster.wait_ready([node])
     return _change(cluster, f"add node {', '.join(map(str, nodes))}")

@@ -2,21 +2,21 @@
 
     process 1   |--- write 7 ---|
     process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
-    process 3             |- read 8 -|  |- read 7 -|      not linearizable: 8 came after 7, and 7 after 8
+    process 3             |- read 8 -|  |- read 7 -|      not linearizable: 7 must precede 8, and 8 must precede 7
 
 An operation takes effect at one moment between its call and its result. An operation with an unknown outcome (a
 time-out, a lost connection) takes effect at any moment after its call, or never; a failed operation has no effect.
 Moments are readings of one monotonic clock; an operation precedes another if its result is strictly before the other's
 call.
 
-    linearizable                 checks each register: by `_unique` if nothing is deleted, otherwise by `_small`
+    linearizable                 checks each register by the next two: the first without deletions, the second with
     linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
     linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): for short histories with deletions
     never_goes_back              no session reads a value, and later a value that strong operations prove to be older
     weak_reads_invent_nothing    no read returns a value whose write had not begun
     set_full                     no read of a whole set misses acknowledged elements (never seen, lost, stale)
 
-Strong reads must be linearizable. So must `mid` reads, unless they are flagged as stale. Every checker returns a list
+Strong reads must be linearizable, and so must `mid` reads that are not flagged as stale. Every checker returns a list
 of violations, each with the few operations that prove it. All functions are pure, so any thread may call them.
 """
 
@@ -29,14 +29,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
-#: (series, timestamp)
+#: A register, as (series, timestamp).
 Register = tuple[str, int]
 #: The number of operations that the search can check in a fraction of a second. If a register's point may be deleted,
 #: the workload uses the register for fewer operations.
 OPERATIONS_MAX = 200
 #: The number of states, about a gigabyte, after which the search gives up.
 STATES_MAX = 2_000_000
-#: The maximum number of elements that a violation names. It only counts further elements.
+#: The maximum number of elements that a violation names; further elements are only counted.
 _NAMED = 5
 
 
@@ -49,7 +49,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """The outcome of an operation: it took effect, it never will, or it is unknown whether it did."""
+    """The outcome of an operation: it took effect, or will never take effect, or the outcome is unknown."""
 
     OK = "ok"
     FAIL = "fail"
@@ -159,8 +159,8 @@ def _by_register(history: Iterable[Operation]) -> dict[Register, list[Operation]
 class _Zone:
     """The operations of one value: its write and its reads, which are adjacent in every linearization.
 
-    `end` is the earliest end of an operation of the zone, and `begin` is the latest beginning. If the `end` of one zone
-    is before the `begin` of another, the first zone certainly precedes the second.
+    `end` is the earliest end of any operation of the zone, and `begin` is the latest beginning of any operation. If the
+    `end` of one zone is before the `begin` of another zone, the first zone certainly precedes the second.
     """
 
     __slots__ = ("begin", "begins", "end", "ends", "read", "value", "write")
@@ -170,13 +170,13 @@ class _Zone:
         self.write: Operation | None = None
         #: The read that returned first.
         self.read: Operation | None = None
-        self.end: float = inf if value is not None else -inf  # before all operations, a register is empty (None)
+        self.end: float = inf if value is not None else -inf  # a register begins empty (None)
         self.ends: Operation | None = None
         self.begin: float = -inf
         self.begins: Operation | None = None
 
     def add(self, operation: Operation) -> None:
-        """Add an operation that took effect or may have done so."""
+        """Add an operation that took effect, or may have taken effect."""
         ended = operation.ended_ns
         if operation.kind is Kind.WRITE:
             if self.write is not None:
@@ -239,7 +239,7 @@ def _zones(operations: Iterable[Operation]) -> dict[int | None, _Zone]:
 
 
 def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Operation]) -> Violation | None:
-    """Return a violation if some read returned a value that was never written, or was written only later."""
+    """Return a violation if some read returned a value that was never written, or whose write began after the read."""
     if zone.read is None or zone.value is None:
         return None
     if zone.write is None:
@@ -253,14 +253,14 @@ def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Ope
 
 
 def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Violation]:
-    """Return a violation for each pair of zones each of which must precede the other.
+    """Return a violation for each pair of zones in which each zone must precede the other.
 
-    Every cycle contains such a pair.
+    Every cycle of zones contains such a pair.
     """
     matter = [zone for zone in zones.values() if zone.matters]
     forward = sorted((zone for zone in matter if zone.is_forward), key=lambda zone: (zone.end, zone.begin))
     crossing = []
-    reach = None  # of the forward zones that precede this one, the one that begins last
+    reach = None  # the earlier forward zone with the latest `begin`
     for zone in forward:
         if reach is not None and zone.end < reach.begin:
             crossing.append((reach, zone))
@@ -383,11 +383,11 @@ class _Search:
 
 
 def _shrunk(operations: list[Operation]) -> list[Operation]:
-    """Return a small subset of operations for which there is no valid order either.
+    """Return a small subset of the operations that has no valid order, either.
 
-    First take the shortest prefix of the history that has no valid order; then remove all operations of a value, for
-    one value after another; then remove single reads. If a history has a valid order, so does each part made in this
-    way; a part without a valid order therefore proves the violation.
+    First take the shortest prefix of the history that has no valid order. Then try to remove all operations of one
+    value after another, and then single reads. Each part that is made in this way from a history with a valid order has
+    a valid order, too; a part without a valid order therefore proves the violation.
     """
     moments = sorted({o.returned_ns for o in operations if o.returned_ns is not None and o.outcome is Outcome.OK})
     at = bisect_left(moments, True, key=lambda moment: not _has_order(_until(operations, moment)))
@@ -405,7 +405,7 @@ def _has_order(operations: Sequence[Operation]) -> bool:
 
 
 def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
-    """Return the history up to a moment. A write or deletion that was in progress then has an unknown outcome."""
+    """Return the history up to a moment. Writes and deletions in progress at this moment have an unknown outcome."""
     found = []
     for o in operations:
         if o.ended_ns <= moment_ns:
@@ -416,7 +416,7 @@ def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
 
 
 def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
-    """Return the operations without those that `drops` selects if the rest has no valid order; otherwise return all."""
+    """Remove the operations that `drops` selects if the remaining ones have no valid order; otherwise keep all."""
     fewer = [o for o in operations if not drops(o)]
     return operations if not fewer or _has_order(fewer) else fewer
 
@@ -452,7 +452,7 @@ def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
 
 def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
     """Find the first read that returns an older value than an earlier read; return the two reads."""
-    newest: list[tuple[float, Operation]] = []  # one read of each of the two values whose zones begin last
+    newest: list[tuple[float, Operation]] = []  # a read of each of the two latest values
     for read in reads:
         zone = zones.get(read.value) or _Zone(read.value)
         for begin, before in newest:
@@ -506,7 +506,7 @@ def set_full(
     `acknowledged` has the moment of each element's acknowledgement. An element is known from that moment on, or from
     the end of the first read that returned it, whichever is earlier. If a later read misses a known element, the
     element is stale if a subsequent read returns it, never seen if no read returns it, and otherwise lost. A stale
-    element is a violation only if the read that misses it began more than `stale_ns_max` after the element was known.
+    element is a violation only if the read that misses it began more than `stale_ns_max` after it became known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)
     known: dict[Hashable, int] = dict(acknowledged)

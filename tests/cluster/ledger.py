@@ -1,14 +1,14 @@
 """A client's ledger: its requests and their results, in a file that survives the client.
 
-    <checksum> <record as JSON>         one per line
+    <checksum> <record as JSON>         one record per line
                sent      a batch        before the call, so that its outcome counts as unknown if the client dies
                answered  a batch        after the call, with its outcome: ok, fail or unknown
                did       an operation   after the call: an operation on one register
                refused   code, text     the error of a call
 
 An acknowledgement is on the disk before the client continues. Each process has one file, which its threads share. The
-file can be read at any moment: an incomplete last line is being written. An incomplete line before the last is an
-error, since evidence is lost.
+file can be read at any moment: an incomplete last line is one that is still being written. An incomplete earlier line
+is an error, since evidence is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cluster.history import Kind, Operation, Outcome
 
 
 class CorruptLedger(Exception):
-    """Raised if a line before the last one is damaged."""
+    """An error: a line before the last line of a ledger is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Ledger:
             os.fsync(self._file)
 
     def refused(self, code: int, text: str) -> None:
-        """Record the error of a failed call. The summary contains the number of errors with each code."""
+        """Record the error of a failed call."""
         self._append(["refused", code, text])
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ def _line(words: list[object]) -> bytes:
 
 
 class LedgerReader:
-    """A reader of a growing ledger: each `read` takes the records appended since the last one."""
+    """A reader of a growing ledger: each `read` takes the records appended since the last `read`."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -96,11 +96,11 @@ class LedgerReader:
         #: Batches by (session, sequence), with their latest recorded outcomes.
         self.batches: dict[tuple[str, int], Batch] = {}
         self.operations: list[Operation] = []
-        #: (code, text) of failed calls.
+        #: Pairs (code, text) of failed calls.
         self.refusals: list[tuple[int, str]] = []
 
     def read(self) -> None:
-        """Read appended records. Raises CorruptLedger."""
+        """Read the records appended since the last call. Raises CorruptLedger."""
         if not self._path.exists():
             return
         with self._path.open("rb") as stream:

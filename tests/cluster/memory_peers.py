@@ -4,9 +4,9 @@
     call     -> handler, at once                                         never delayed or lost at random
     stream   -> handler's iterator, advanced by the reader
 
-A cut is one-way and applies to all three: messages are lost when they would arrive; a call does not reach the handler,
-or its reply is lost after the handler ran. Messages from one node to another arrive in the order of sending, and pass
-through the codec. Time is a number that only `step` and `run` advance; the caller chooses its unit.
+A cut is one-way and applies to messages, calls and streams: messages are lost when they would arrive; a call does not
+reach the handler, or its reply is lost after the handler ran. Messages from one node to another arrive in the order of
+sending, and pass through the codec. Time is a number that only `step` and `run` advance; the caller chooses its unit.
 
 Single-threaded.
 """
@@ -44,7 +44,7 @@ class _Node:
 
 
 class MemoryNetwork:
-    """A network.
+    """A network in memory.
 
     The delay of a message is a random time from the range `delay`; a message is lost with probability `loss`.
     """
@@ -52,7 +52,7 @@ class MemoryNetwork:
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
         self.loss = loss
-        #: The current time: that of the last delivery.
+        #: The current time, which is at least the time of the last delivery.
         self.now = 0
         self.delivered = self.lost = 0
         self._random = random.Random(seed)
@@ -60,7 +60,7 @@ class MemoryNetwork:
         self._cuts: set[tuple[NodeId, NodeId]] = set()
         self._letters: list[_Letter] = []
         self._count = 0
-        #: For each (sender, receiver): the arrival time of the last message, before which no later message arrives.
+        #: The arrival time of the last message by (sender, receiver); no later message arrives earlier than this.
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
 
     def join(
@@ -101,7 +101,7 @@ class MemoryNetwork:
         return self._letters[0].due if self._letters else None
 
     def step(self) -> bool:
-        """Advance to the next message and deliver it; False if no message is pending."""
+        """Advance to the next message, deliver it and return True; return False if no message is pending."""
         if not self._letters:
             return False
         letter = heapq.heappop(self._letters)
@@ -121,7 +121,7 @@ class MemoryNetwork:
         self.now = max(self.now, until)
 
     def post(self, sender: NodeId, receiver: NodeId, messages: Sequence[Message]) -> None:
-        """Send messages of a node."""
+        """Send messages from one node to another."""
         assert all((message.sender, message.receiver) == (sender, receiver) for message in messages)
         kept = [message for message in messages if self._random.random() >= self.loss]
         self.lost += len(messages) > 0 and not kept

@@ -14,7 +14,7 @@ _RECORD = struct.Struct(">3HIH4s")
 
 
 class NameServer:
-    """Answers each query for an IPv4 address with `address`, with a TTL of 0. The caller closes it."""
+    """A server that answers each query for an IPv4 address with `address`, with a TTL of 0. Call `close` after use."""
 
     def __init__(self, address: str) -> None:
         self.address = address

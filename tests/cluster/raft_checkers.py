@@ -5,10 +5,10 @@
     log matching            index and term determine the entry and all entries before it
     state machine safety    the entry committed at an index never changes; equal entries give equal states
     durability              committed entries are on the disks of a majority (of both halves, while joint), and remain
-                            there; a snapshot removes nothing from a log that agrees with it
-    reads                   a linearizable read sees everything that was committed anywhere when it began
+                            there; a snapshot removes no entries from a log that agrees with it
+    reads                   a linearizable read sees all entries that were committed on any node when the read began
     memberships             joint and simple memberships alternate, with increasing versions
-    nothing is refused      correct nodes never send invalid messages
+    no refusals             correct nodes never send invalid messages
 
 A checker checks one group and records its observations. Its methods raise Violation.
 """
@@ -25,7 +25,7 @@ from saros_cluster.raft.node import RaftNode
 
 
 class Violation(AssertionError):
-    """An invariant is violated."""
+    """A violated invariant."""
 
 
 class GroupChecker:
@@ -35,13 +35,13 @@ class GroupChecker:
         self.group = group
         #: Leaders by term.
         self.leaders: dict[int, NodeId] = {}
-        #: For each index and term: the entry, and the term of the entry before it.
+        #: The entry at each (index, term), with the term of the entry before it.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
-        #: Terms of the committed entries, by index; 0 before the beginning of the log.
+        #: The terms of the committed entries, by index; 0 before the beginning of the log.
         self.committed = [0] * (first.index + 1)
         #: The term in which each committed entry was committed, by index.
         self._committed_in = [0] * (first.index + 1)
-        #: For each index that any node has applied: the state of the machine after that entry.
+        #: The state of the machine after each entry that any node has applied, by the entry's index.
         self._states: dict[int, int] = {}
         self._memberships = [(first.index, first.membership)]
 
@@ -126,9 +126,9 @@ class GroupChecker:
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
-        """Check that a snapshot does not replace a log that agrees with it.
+        """Check that a snapshot does not replace a log that agrees with the snapshot.
 
-        Entries of such a log may be acknowledged.
+        Such a log may have later entries that are acknowledged.
         """
         agrees = last > position.index and term_at(position.index) == position.term
         what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
@@ -147,7 +147,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """Check the term and membership of an applied position. A node that has just joined has no membership."""
+        """Check the term and membership of an applied position, unless the node has just joined, without membership."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -155,7 +155,7 @@ class GroupChecker:
         self.check(same, f"node {id_} takes {found} at {position.index} for {position}")
 
     def _follows(self, new: Membership, old: Membership) -> None:
-        """Check that `new` may follow `old`.
+        """Check that membership `new` may follow `old`.
 
         Memberships with the same voters may have the same version, since a node is a learner before it becomes a voter.
         """
@@ -169,7 +169,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ reads
 
     def newest(self) -> int:
-        """Return the index of the last entry that a read must see if it begins now."""
+        """Return the index of the last entry that a read which begins now must see."""
         return len(self.committed) - 1
 
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:

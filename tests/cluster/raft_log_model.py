@@ -1,7 +1,7 @@
 """A RaftLog with a model of its content in plain dictionaries.
 
-Each queued record adds a new state of the dictionaries. After a crash, the log must have exactly the content of the
-last durable state, of the last queued one, or of one between them. Released entries may differ.
+Each queued record adds a new state of the dictionaries. After a crash, the log must have exactly the content of one of
+these states, from the last durable state to the last queued state. Released entries may differ.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def entries_of(first: int, term: int, count: int, mark: int = 0) -> tuple[Entry,
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """The state of a group.
+    """The state of a group in the model.
 
-    `base` is the position at which its log begins; `entries` also contains released entries.
+    `base` is the position at which the group's log begins; `entries` also contains released entries.
     """
 
     base: Position
@@ -86,7 +86,7 @@ class Note:
 
 
 class ModelledLog:
-    """A log with its model. The log is called from one thread."""
+    """A log with its model. Only one thread may call it."""
 
     def __init__(self, disk: CrashDisk, options: LogOptions) -> None:
         self.disk = disk
@@ -112,7 +112,7 @@ class ModelledLog:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether nothing is queued."""
+        """Return whether no records are queued."""
         return len(self.states) == self._written
 
     def create(self, group: int, base: Position) -> None:
@@ -151,7 +151,7 @@ class ModelledLog:
         self.states.append(states)
 
     def wait(self) -> bool:
-        """Wait for queued records; Return False if the disk is full, so the records are discarded."""
+        """Wait for queued records and return True; if the disk is full, discard the records and return False."""
         if self._ticket is None:
             return True
         ticket, self._ticket = self._ticket, None
@@ -197,7 +197,7 @@ class ModelledLog:
         return gone
 
     def needed_segments(self) -> dict[GroupId, int]:
-        """Read all segments; return for each group the number of the first segment that it needs."""
+        """Read all segments; return the number of the first segment that each group needs."""
         found: dict[GroupId, int] = {}
         spans: dict[GroupId, list[tuple[int, int, int]]] = {}
         for number, path in enumerate(list_segments(self.disk, FOLDER)):

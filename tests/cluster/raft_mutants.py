@@ -3,8 +3,8 @@
     @mutant
     def counts_entries_of_earlier_terms(plant): ...        plant(class, name, replacement)
 
-Each mutant is a few lines that patch the real code. If that code changes and a mutant has no effect any more, the world
-finds nothing, and the test of the mutant fails.
+Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect any more, the
+world finds no violation, and the test of the mutant fails.
 """
 
 from __future__ import annotations
@@ -149,13 +149,13 @@ def promises_before_the_disk(plant):
 
 @mutant
 def promises_entries_before_the_disk(plant):
-    """Entries are acknowledged before they are durable; votes are not."""
+    """Entries are acknowledged before they are durable, but votes are sent only when they are durable."""
     plant(Outbox, "_is_durable", lambda self, index: self.is_vote_durable)
 
 
 @mutant
 def promises_votes_before_the_disk(plant):
-    """Votes are sent before they are durable; acknowledgements of entries are not."""
+    """Votes are sent before they are durable, but entries are acknowledged only when they are durable."""
 
     def is_kept(self, index):
         return index is None or (not self.is_restarting_log and index <= self._log.durable)
@@ -215,7 +215,7 @@ def votes_whatever_the_log(plant):
 
 @mutant
 def votes_for_the_longer_log(plant):
-    """The longer log wins the vote, regardless of its last term."""
+    """A node votes for a candidate with a longer log, regardless of the terms of the last entries."""
     plant(EntryLog, "is_current", lambda self, last_index, last_term: last_index >= self.last_index)
 
 
@@ -244,7 +244,7 @@ def counts_votes_of_the_term_before(plant):
 
 @mutant
 def takes_entries_without_looking_behind_them(plant):
-    """The term of the previous entry is not compared."""
+    """A follower takes entries without comparing the term of the entry before them."""
     term_at = EntryLog.term_at
 
     def on_append(self, message, on_append=RaftNode._on_append):
@@ -256,7 +256,7 @@ def takes_entries_without_looking_behind_them(plant):
 
 @mutant
 def an_old_message_cuts_the_log(plant):
-    """If the log has entries after those of a message, they are assumed to be from an old leader, and are truncated."""
+    """Entries after those of a message are assumed to be from an old leader, and are truncated."""
 
     def merge(self, entries, merge=EntryLog.merge):
         changed = merge(self, entries)
@@ -382,7 +382,7 @@ def reads_while_a_snapshot_is_being_installed(plant):
 
 @mutant
 def takes_an_old_answer_for_that_to_a_new_question(plant):
-    """After each start, a node gives its reads the same numbers. So it takes late answers for answers to new reads."""
+    """After each start, a node gives its reads the same numbers, and therefore takes late answers for new answers."""
 
     def init(self, *args, init=RaftNode.__init__):
         init(self, *args)
@@ -415,14 +415,14 @@ def a_leader_that_hears_nobody_leads_on(plant):
 
 @mutant
 def who_hears_nobody_begins_terms(plant):
-    """Without pre-votes and the check for a live leader, two nodes that cannot hear each other never stop elections."""
+    """There are no pre-votes, and no checks for a live leader, so two separated nodes never stop elections."""
     plant(RaftNode, "_has_recent_leader", lambda self: False)
     plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("no heartbeat from a leader"))
 
 
 @mutant
 def a_learner_does_not_vote(plant):
-    """A learner refuses to vote, although it may have been promoted without knowing it."""
+    """A learner refuses to vote, although it may have been promoted without knowing of its promotion."""
 
     def answer_vote(self, message, answer_vote=RaftNode._answer_vote):
         if self._log.membership.is_voter(self._id):
@@ -447,7 +447,7 @@ def what_was_lost_is_not_sent_again(plant):
 
 @mutant
 def who_comes_again_begins_with_the_members_of_before(plant):
-    """A node that returns starts as a member. It can form a majority with nodes that do not know that it left."""
+    """A node that returns starts as a member, and can form a majority with nodes that do not know that it left."""
     plant(Leadership, "_begins_at", lambda self, node: 0)
 
 

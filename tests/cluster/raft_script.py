@@ -1,7 +1,7 @@
 """A few Raft nodes, which a script drives step by step. They print all their actions.
 
     nodes 1 2 3 [learners=4] [spare=5] [heartbeat=1] [election=6] [retain=0]
-                                    begin; node n campaigns after election + n % election ticks
+                                    create the nodes; node n campaigns after election + n % election ticks
     tick N [count]                  time passes at a node
     campaign N                      tick until the node requests votes
     hasten N                        the node is told not to wait for the election timeout
@@ -10,23 +10,23 @@
     propose N data [count]          | single N data count: one by one | propose-bytes N size
     change N version voters=1,2 [learners=3] | alone N version [learners=3]
     transfer N to | transfer-among N nodes | step-down N | compact N index
-    defer N [off]                   the node leaves elections to others at first
-    read N                          the reads of a node are numbered from 1
-    deliver [N->M] [type] [count]   messages in transit, oldest first; without a count, all that are in transit now
-    drop ... | hold ... | duplicate ...     the same selection; held messages are in transit again after `release`
+    defer N [off]                   the node at first leaves elections to other nodes
+    read N                          begin a read; a node's reads are numbered from 1
+    deliver [N->M] [type] [count]   messages in transit, oldest first; without a count, all messages now in transit
+    drop ... | hold ... | duplicate ...     select messages like `deliver`; `release` returns held messages to transit
     send N->M type field=value ...  a forged message; see `_FORGED`
     settle                          deliver until no message is in transit
-    cut N M ... | cut-link N M      messages between any of these and the others, or between two nodes, are lost
+    cut N M ... | cut-link N M      lose messages between these nodes and all other nodes, or between two nodes
     heal                            remove all cuts, which otherwise accumulate
-    slow-disk N | persist N         a node's writes wait for `persist`; slow-disk N off
-    slow-machine N | apply N        the same for its state machine
-    slow-fetch N | fetch N [failed] the same for snapshots that it fetches
+    slow-disk N | persist N         a node's writes wait for `persist`, until `slow-disk N off`
+    slow-machine N | apply N        entries to apply wait for `apply`
+    slow-fetch N | fetch N [failed] snapshots to fetch wait for `fetch`
     crash N [part ...] | start N    unpersisted writes are lost, except these parts: state snapshot base entries
-    leave N term                    the node leaves the group, loses everything, and returns knowing only that term
+    leave N term                    the node leaves the group, loses all data, and returns with only this term
     status [N] | log N | state N | waiting      print, without any event
 
-If a line begins with `~`, its actions are not printed. `1->2 Append ...` is a delivered message, `x` a lost one.
-`validate` runs after every event.
+If a line begins with `~`, its actions are not printed. `1->2 Append ...` is a delivered message; `x` marks a lost
+message. `validate` runs after every event.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: The maximum number of messages that `settle` delivers. If there are more, the nodes probably never stop sending.
+#: The maximum number of messages that `settle` delivers. If it is exceeded, the nodes probably never stop sending.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {
@@ -96,7 +96,7 @@ def cases(text: str) -> list[tuple[str, str]]:
 
 
 def rewritten(text: str) -> str:
-    """Run a script; return it with its outputs replaced by the actual outputs."""
+    """Run a script, and return the script with its outputs replaced by the actual outputs."""
     table = Table()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
@@ -112,7 +112,7 @@ def rewritten(text: str) -> str:
 
 
 def show_entry(entry: Entry) -> str:
-    """Return an entry as index/term and content."""
+    """Return a text of an entry: index/term and content."""
     if entry.kind is EntryKind.MEMBERSHIP:
         return f"{entry.index}/{entry.term} {show_membership(Membership.decode(entry.data))}"
     return f"{entry.index}/{entry.term}" + (f" {entry.data.decode()[:20]}" if entry.data else "")
@@ -135,7 +135,7 @@ def show_entries(entries: Iterable[Entry]) -> str:
     return "[" + ", ".join(shown) + "]"
 
 
-#: After each start, a node numbers its reads from another multiple of this number.
+#: After each start, a node numbers its reads from the next multiple of this number.
 READS = 1 << 20
 
 
@@ -178,9 +178,9 @@ def show_message(message: Message) -> str:
 
 @dataclass
 class Chance:
-    """Replaces a node's random numbers.
+    """A replacement for a node's random numbers.
 
-    Its election timeout is constant; its read numbers depend on the number of starts.
+    The node's election timeout is constant, and its read numbers depend on the number of starts.
     """
 
     extra: int
@@ -416,7 +416,7 @@ class Table:
         self.do_settle()
 
     def do_forget(self, *nodes: str) -> None:
-        """Let followers hear nothing for an election timeout. After that, they vote for another leader if asked."""
+        """Let an election timeout pass at followers without messages, so that they would vote for another leader."""
         for seat in map(self.seat, nodes):
             if seat.node is not None and not seat.node.is_leader:
                 self.do_tick(str(seat.id), str(max(self.options.election_ticks - seat.node._elapsed, 0)))
@@ -633,7 +633,7 @@ def numbers(text: str) -> list[int]:
 
 
 def _entries(text: str) -> tuple[Entry, ...]:
-    """7/2:a,8/2:b"""
+    """Return the entries of a text such as 7/2:a,8/2:b."""
     found = []
     for part in filter(None, text.split(",")):
         place, _, data = part.partition(":")
@@ -643,7 +643,7 @@ def _entries(text: str) -> tuple[Entry, ...]:
 
 
 def _snapshot(text: str) -> Snapshot:
-    """9/2:a b"""
+    """Return the snapshot of a text such as 9/2:a+b, in which + stands for a space."""
     place, _, data = text.partition(":")
     index, term = place.split("/")
     return Snapshot(Position(int(index), int(term), membership(1, (1, 2, 3))), data.replace("+", " ").encode())

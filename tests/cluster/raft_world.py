@@ -1,19 +1,19 @@
 """A simulation of Raft nodes: a seed decides every delay, loss, crash and step; `raft_checkers` checks the invariants.
 
-    World(seed).run()    faults for a while, then healing; raises Violation, with the seed and the story
+    World(seed).run()    a time with faults, then healing; raises Violation, with the seed and the story
 
-There are one to three groups on three to five nodes, and a spare node. After a crash each node has a prefix of the
-writes in progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates
-and reorders messages, delivers some of them very late, and is cut between nodes in one or both directions.
+There are one to three groups on three to five nodes, and a spare node. After a crash, each node has on its disk a
+prefix of the writes that were in progress, and the last saved states of its state machines. The network delays, loses,
+duplicates and reorders messages, delivers some of them very late, and is cut between nodes in one or both directions.
 
-In some worlds, a node loses the data of a group when it is no longer a member, as in production. It then returns
-without the data while its earlier replies are in transit.
+In some worlds, as in production, a node that is no longer a member of a group loses the data of the group. The node
+then returns without the data, while its earlier replies are in transit.
 
-Finally all faults stop. Only one node or one link may stay cut off, if the others are a connected majority. Then,
+Finally all faults stop; only one node or one link may stay cut off, if the other nodes are a connected majority. Then,
 within a few election timeouts, each group must commit a command, complete a change of members, and bring its members to
 the same state, without repeatedly deposing leaders.
 
-A tick takes TICK units of time; some nodes tick a little faster than others.
+A tick takes TICK units of time; some nodes tick a little faster than other nodes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Limits of messages, windows and queues. They are so low that the world reaches them: a message holds one or two
+#: Limits of messages, windows and queues. They are so low that the world reaches them: a message contains one or two
 #: entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
@@ -87,7 +87,7 @@ class Disk:
         return bool(self.entries) or self.base != _NOTHING
 
     def write(self, persist: Persist, parts: int = 1 << 30) -> None:
-        """Write the first `parts` parts. In order, they are the hard state, the snapshot, the base, and each entry."""
+        """Write the first `parts` parts of this sequence: the hard state, the snapshot, the base, and each entry."""
         if parts >= 1 and persist.hard_state is not None:
             self.hard_state = persist.hard_state
         if parts >= 2 and persist.snapshot is not None:
@@ -146,9 +146,9 @@ class Replica:
         self.persisting: Persist | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
-        #: By read number: the index up to which the read must see all entries.
+        #: The index up to which each read must see all entries, by read number.
         self.reads: dict[int, int] = {}
-        #: By index: the term of the command that was proposed on this node.
+        #: The term of each command that was proposed on this node, by index.
         self.proposals: dict[int, int] = {}
         self.astray = 0
         self.commit = self.node.commit
@@ -162,7 +162,7 @@ class Replica:
         self.persisting = None
 
     def leave(self) -> None:
-        """If the group has removed the node, and the node's log does not add it again, start again without data."""
+        """Start again without data if the group has removed the node, and the node's log does not add it again."""
         known, own = self.checker.membership, self.node.membership
         is_back = self.id in own.nodes and own.version > known.version
         if known.is_joint or self.id in known.nodes or is_back or not self.disk.has_something:
@@ -175,7 +175,7 @@ class Replica:
     # ------------------------------------------------------------------ output of the node
 
     def pump(self) -> None:
-        """Handle the node's output, all of which a single call of `ready` must return."""
+        """Handle the node's output. A single call of `ready` must return all of this output."""
         node = self.node
         ready = node.ready()
         if self.world.random.random() < 0.1:
@@ -342,9 +342,9 @@ class Replica:
         self.reads[self.node.read_index()] = newest
 
     def change(self, version: int, kind: float) -> None:
-        """Propose a next membership.
+        """Propose a new membership.
 
-        `kind`, a number below 1, selects whether the membership promotes, adds, removes or demotes nodes.
+        The number `kind`, below 1, decides whether the membership promotes, adds, removes or demotes nodes.
         """
         chance, current = self.world.random, self.node.membership
         voters, learners = set(current.voters), set(current.learners)
@@ -380,10 +380,10 @@ class Host:
         self.replicas: dict[GroupId, Replica] = {}
         self.life = 0
         self.lives = 0
-        #: The number of entries that stay in the log when it is truncated: many on some hosts, none on others.
+        # The number of entries that stay in the log when it is truncated: many on some hosts, none on other hosts.
         kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
         self.options = RaftOptions(2, ELECTION_TICKS, kept)
-        #: Units of time between the host's ticks.
+        #: The number of units of time between the host's ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
         #: The host is paused until this time.
         self.resumes_at = 0
@@ -403,7 +403,7 @@ class Host:
             replica.crash()
 
     def stumble(self) -> None:
-        """Crash, and restart soon."""
+        """Crash the host, and restart it soon."""
         if self.world.now >= FAULTS:
             return
         self.world.suffer("crash", f"{self.id} stumbles")
@@ -440,14 +440,14 @@ class World:
         self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
         #: Pairs (sender, receiver) whose messages are lost.
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: True for a world with one group of three nodes. Most of its leaders fail while they send their first
+        #: True for a world with one group of three nodes, in which most leaders fail while they send their first
         #: messages.
         self.is_storm = self.random.random() < 0.4
         #: The probability of a fault soon after a node becomes leader, commits its first entry, or changes the members.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
         #: True if applied entries are saved and removed from the log at once. A slow follower is then offered a
-        #: snapshot even if it already has these entries and later ones. In such a world, messages carry several
-        #: entries.
+        #: snapshot, even if it already has these entries and later entries. In a forgetful world, messages carry
+        #: several entries.
         self.is_forgetful = self.random.random() < 0.3
         if self.is_forgetful:
             self._places.append((leadership, "APPEND_BYTES_MAX", 200))
@@ -459,8 +459,8 @@ class World:
             self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
         #: The random numbers that decide whether a leader that removes itself is cut off.
         self.going = random.Random(f"{seed} going")
-        #: The kinds of messages that are often very late. If nodes leave groups, these include replies: a node may have
-        #: sent one before it left.
+        #: The kinds of messages that are often very late. If nodes leave groups, these kinds include replies, since a
+        #: node may have sent a reply before it left.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
@@ -522,7 +522,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the run. They count a tick of the world as if it took as long as in production."""
+        """Return the figures of the run, in which each tick takes as long as in production."""
         operations = self.acknowledged + self.reads + self.changes
         return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
@@ -546,7 +546,7 @@ class World:
         self.now = end
 
     def happens(self, chance: float) -> bool:
-        """Return whether a fault of this probability occurs. After faults have stopped, none occurs."""
+        """Return whether a fault of this probability occurs. No fault occurs after faults have stopped."""
         return self.now < FAULTS and self.random.random() < chance
 
     # ------------------------------------------------------------------ network and disks
@@ -677,9 +677,9 @@ class World:
             self._cut([host.id])
 
     def hush(self, replica: Replica) -> None:
-        """With some probability, cut off a leader that has just proposed to remove itself, and crash it later.
+        """With some probability, cut off a leader that has just proposed its own removal, and crash it later.
 
-        Other nodes then do not yet know of the removal.
+        The other nodes do not yet know of the removal at this time.
         """
         if self.now < FAULTS and self.going.random() < 0.9:
             self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")

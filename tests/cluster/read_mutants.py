@@ -17,7 +17,7 @@ MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
 
 
-# ---------------------------------------------------------------------- which groups are asked
+# ---------------------------------------------------------------------- the groups that are asked
 
 
 @mutant
@@ -65,7 +65,7 @@ def takes_series_that_move_for_gone(plant: Plant):
     plant(ReadBarrier, "_orphans", orphans)
 
 
-# ---------------------------------------------------------------------- which partitions there are
+# ---------------------------------------------------------------------- the existing partitions
 
 
 @mutant
@@ -99,7 +99,7 @@ def joins_its_groups_again_after_it_was_removed(plant: Plant):
     plant(node_module, "write_durably", lambda disk, path, data: None)
 
 
-# ---------------------------------------------------------------------- what is left out
+# ---------------------------------------------------------------------- groups that are left out
 
 
 @mutant

@@ -63,17 +63,17 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows
 class Network:
     """The services of all nodes.
 
-    A test causes a fault: it lets `before` or `after` raise an exception, which the caller of the service gets.
+    To cause a fault, a test lets `before` or `after` raise an exception, which the caller of the service gets.
     """
 
     services: dict[NodeId, ReaderService] = field(default_factory=dict)
     #: Called before a call or stream reaches its node.
     before: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: Called when a call has had its effect and its answer has not arrived yet.
+    #: Called after a call has had its effect, and before its answer arrives.
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: For each node, the index of the answer before which the node's stream is cut.
+    #: The index of the answer before which a node's stream is cut, by node.
     cuts: dict[NodeId, int] = field(default_factory=dict)
-    #: The events, in order.
+    #: The calls, streams and answers, as (name, node), in order.
     log: list[tuple[str, NodeId]] = field(default_factory=list)
 
 
@@ -107,7 +107,7 @@ class FakePeers:
 
 
 class FakeAnswers:
-    """A stream of answers. The node makes the first answer when the stream opens, and each later one on demand."""
+    """A stream of answers. The node makes the first answer when the stream opens, and each later answer on demand."""
 
     def __init__(self, network: Network, node: NodeId, begin: Callable[[], Iterator[bytes]]) -> None:
         self._network = network
@@ -165,7 +165,7 @@ def unreachable(node: NodeId, name: str) -> Callable[[NodeId, str], None]:
 
 
 class Altered:
-    """A service with another stream."""
+    """A service whose stream handler is replaced by `stream`."""
 
     def __init__(self, service: ReaderService, stream: Callable[[NodeId, bytes], Iterator[bytes]]) -> None:
         self.call_handlers = service.call_handlers
@@ -189,7 +189,7 @@ def request(device: str, *names: str, start: int = -(2**63), end: int = 2**63 - 
 
 
 class Plant:
-    """Two copies of the same series: one is in a single store, the other one is divided among the stores of nodes."""
+    """Two copies of the same series: one copy is in a single store, the other is divided among the stores of nodes."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.clock = ManualClock()
@@ -212,7 +212,7 @@ class Plant:
         return store
 
     def group(self, slice_: int) -> GroupId:
-        """Return the group of a slice. Group n is on node n, and node 1 sends the queries."""
+        """Return the group of a slice. Group n is on node n; node 1 runs the queries."""
         return GroupId(1 + slot_of(DATABASE, slice_) % len(self.stores))
 
     def write(self, batch: Tablet) -> None:

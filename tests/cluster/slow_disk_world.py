@@ -1,11 +1,11 @@
 """Disks that turn slow in a simulated cluster: on some nodes, each sync takes 1 to 3 s. There are no other faults.
 
-    SlowDiskWorld(seed).run()    writes are timed; disks turn slow; after ten seconds writes are timed again, then once
-                                 more after a leader crashed; disks recover; their nodes lead again
+    SlowDiskWorld(seed).run()    writes are timed; disks turn slow; after ten seconds writes are timed again, and a
+                                 third time after a leader crashed; disks recover; their nodes lead again
 
 All nodes have all data, and a majority keeps fast disks. Each write goes to every group. Writes may be slow for
-SETTLE_NS. After that time, no node with a slow disk may lead, and a write through any node must take about the usual
-time, even if that node's disk is slow.
+SETTLE_NS after the disks turn slow. After that time, no node with a slow disk may lead, and a write through any node
+must take about the usual time, even if that node's disk is slow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.topology.topology import META
 
-#: If a node's disk turns slow, writes to the groups that it led take the usual time again after this time.
+#: After a node's disk turns slow, writes to the groups that the node led take the usual time again after this time.
 SETTLE_NS = 10 * SECOND
 #: The limit for a write's duration: this multiple of the usual duration, but at least the maximum delay of a message.
 _TIMES, _LEAST_NS = 3, 600_000_000
@@ -37,7 +37,7 @@ _RETURN_NS = 90 * SECOND
 
 
 class SlowDiskWorld(DirectedWorld):
-    """See the module."""
+    """A cluster in which a minority of the disks turns slow."""
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
@@ -49,7 +49,7 @@ class SlowDiskWorld(DirectedWorld):
         self._slow: set[NodeId] = set()
 
     def befall(self) -> None:
-        """See the module."""
+        """Time writes before and after disks turn slow, and after a leader crashed; then let the disks recover."""
         usual_ns = max(self._time_writes(_USUAL_WRITES))
         self.note(f"a write takes up to {usual_ns / 1e9:.3f} s")
         limit_ns = max(_TIMES * usual_ns, _LEAST_NS)
@@ -63,7 +63,7 @@ class SlowDiskWorld(DirectedWorld):
         self._recover(slow)
 
     def check(self) -> None:
-        """See `World.check`."""
+        """Make the checks of `World.check`, and check that no node with a slow disk leads after SETTLE_NS."""
         super().check()
         for group, node in self.leaders().items():
             if node in self._slow:
@@ -94,7 +94,8 @@ class SlowDiskWorld(DirectedWorld):
     def _crash_a_leader(self) -> bool:
         """Crash and restart a leader that has a fast disk; return whether the other fast disks are a majority.
 
-        Without such a majority, groups still make progress, and any node may lead: slow writes are better than none.
+        Without a majority of fast disks, groups still make progress, and any node may lead: slow writes are better than
+        no writes.
         """
         led = set(self.leaders().values())
         fast = [id_ for id_ in self.ids if id_ not in self._slow]

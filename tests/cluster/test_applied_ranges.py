@@ -1,4 +1,4 @@
-"""When slots move, the latest applied requests of every client move along, even if there are many clients."""
+"""When slots move, the latest applied requests of every client move with them, even if there are many clients."""
 
 from __future__ import annotations
 

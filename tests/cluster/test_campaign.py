@@ -1,4 +1,4 @@
-"""The campaign's clients and verdict with a database in memory: no violation is found unless a fault is planted."""
+"""The campaign's clients and verdict, with a database in memory: they find violations only if a fault is planted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rows:
 
 
 class Memory:
-    """A correct database: points by series and time. Faults override its verbs."""
+    """A correct database with points by series and time. Subclasses with faults override its methods."""
 
     def __init__(self) -> None:
         self.points: dict[tuple[str, int], int] = {}
@@ -56,7 +56,7 @@ class Memory:
         array = np.array(rows, np.int64).reshape(-1, 2)
         return Found(array[:, 0], array[:, 1])
 
-    # the clients' side
+    # methods that clients call
 
     def connect(self) -> Database:
         return self
@@ -168,7 +168,7 @@ def judged(memory: Memory, folder: Path) -> set[str]:
 
     ledgers = [Ledger(folder / f"{name}{LEDGER_SUFFIX}") for name in ("writers", "registers")]
     writers, registers = ledgers
-    wrote = lambda lane, invoked_ns: None  # noqa: E731 (nobody waits for it)
+    wrote = lambda lane, invoked_ns: None  # noqa: E731 (a function without effect)
     clients: list[Writer | RegisterClient | ReplicaReader] = [
         *(Writer(i, memory.connect, writers, clock, rng, 2, wrote) for i in (1, 2)),
         *(RegisterClient(i, memory.connect, registers, clock, rng, consistency="strong", clients=2) for i in (3, 4)),

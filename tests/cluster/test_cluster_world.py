@@ -14,7 +14,7 @@ from cluster.world_hunt import Figures, Mutant, hunt
 from cluster.world_threads import Place
 
 SEEDS = 20
-#: The duration of the faults. In a campaign they last longer.
+#: The duration of the faults in seconds. In a campaign, faults last longer.
 SECONDS = 8
 #: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (
@@ -46,10 +46,10 @@ def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [35, 103, 113, 121, 205, 219])
 def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
-    """The seeds produce different events.
+    """Each seed was chosen for its events.
 
-    In order: weak reads of a lagging replica; a change that is aborted and begun again; few replicas (two seeds); a
-    power cut after a node has left; writes during moves.
+    The events are, in the order of the seeds: weak reads of a lagging replica; a change that is aborted and begun
+    again; few replicas (two seeds); a power cut after a node has left; writes during moves.
     """
     assert World(seed, growing=True).run().figures.operations
 
@@ -57,9 +57,9 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
 def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
-    """The seeds produce different events.
+    """Each seed was chosen for its events.
 
-    In order: a new limit of voters in an older cluster; replaced voters; lost racks; voters that leave.
+    Among the events are a new limit of voters in an older cluster, replaced voters, lost racks, and voters that leave.
     """
     assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
 
@@ -76,14 +76,14 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    """If a mistake that loses or invents data is planted, these worlds find it."""
+    """These worlds find each planted mistake that loses or invents data."""
     assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(60)) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", voter_mutants.MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
-    """If a mistake that gives the meta group wrong voters is planted, these worlds find it."""
+    """These worlds find each planted mistake that gives the meta group wrong voters."""
 
     def run(seed: int, places: Sequence[Place]) -> World:
         return World(seed, places=places, growing=seed % 2 == 1, few_voters=True).run()
@@ -94,5 +94,5 @@ def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK_GROWING, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_of_growing_is_found(mutant: Mutant) -> None:
-    """If a mistake that loses, duplicates or hides moved data is planted, these worlds find it."""
+    """These worlds find each planted mistake that loses, duplicates or hides moved data."""
     assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(60)) is not None

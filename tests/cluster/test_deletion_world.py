@@ -30,7 +30,7 @@ def test_a_planted_mistake_about_deletions_is_found(mutant: Mutant) -> None:
 
 
 def test_a_seed_tells_the_same_story_in_another_process() -> None:
-    """A run does not depend on the order of names in a set, which is different in each process."""
+    """A run does not depend on the order of strings in a set, which differs between processes."""
 
     def trace(hash_seed: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(TESTS)}

@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Moving:
-    """A cluster whose slots never stop moving; it has all interfaces that a coordinator calls.
+    """A cluster whose slots never stop moving; it implements all interfaces that a coordinator calls.
 
     Time passes only while the coordinator waits.
     """
@@ -36,7 +36,7 @@ class Moving:
         return False
 
     def wait_visible(self, groups: list[GroupId], deadline_ns: int | None) -> None:
-        """The meta group takes no time to answer."""
+        """Return at once: the meta group takes no time to answer."""
 
     def change_meta(self, _: BeginDrop, request: WriteRequest) -> None:
         self.refuse()

@@ -29,8 +29,8 @@ def test_a_node_with_a_full_disk_joins_when_there_is_room(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_lost_rack_stops_only_groups_that_have_most_members_in_it(seed: int) -> None:
-    """A group whose members are mostly in the lost rack reports that it has no leader; the other groups keep serving.
+    """A group with most members in the lost rack reports that it has no leader; the other groups keep serving.
 
-    All replicas are equal once the rack is back.
+    All replicas are equal after the rack has returned.
     """
     assert LostRackWorld(seed).run().figures.operations

@@ -131,7 +131,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
 
 
 def go_on(log: Log, random: Random, count: int) -> None:
-    """Take `count` steps in random order, or fewer if the change ends before."""
+    """Take `count` steps in random order, or fewer steps if the change ends earlier."""
     for _ in range(count):
         following = list(steps(log.now))
         if following:
@@ -232,7 +232,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
         log.send(command)
     assert log.now.change is None
     assert 4 not in log.now.wanted[META].voters
-    # Node 4 is down but stays a member of its own group. It never joined other groups.
+    # Node 4 is down, but stays a member of its own group; it never joined other groups.
     assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
     log.send(Begin((), (NodeId(4),)))
     drive(log, Random(1))
@@ -269,9 +269,9 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
 
 @pytest.mark.parametrize("loaded", [0, 2])
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(loaded: int) -> None:
-    """The joiner's group starts from nothing on another node.
+    """The joiner's group starts on another node without data.
 
-    Data that the previous holders have not dropped moves there; dropped data is lost.
+    Data that the previous holders have not dropped moves to that node; dropped data is lost.
     """
     log = Log(cluster(3, 1))
     log.admit(4)
@@ -292,7 +292,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(load
     assert now is not None
     assert Stage.MOVING is now.stage
     assert [number < loaded for number in range(len(now.moves))] == [move.lost for move in now.moves]
-    log.send(Opened(change.id, 0, early))  # sent in the group that no longer exists
+    log.send(Opened(change.id, 0, early))  # this comes from the group that no longer exists
     assert log.now.change == now
     drive(log, Random(3))
     assert (NodeId(4), NodeId(2)) == log.now.table.groups[NodeId(4)].members
@@ -338,7 +338,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
-    """The source of the data may have dropped the data already (see `check`)."""
+    """The source of moved data may have dropped the data already (see `check`)."""
     log, random = Log(cluster(4, 3)), Random(seed)
     log.send(Begin((), (), {NodeId(1): tuple(range(SLOTS))}))
     drive(log, random)
@@ -489,9 +489,9 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
 
 
 def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
-    """A leader of an earlier term does not admit a returning member.
+    """A leader of an earlier term does not admit a returning member, because it may rely on entries that were lost.
 
-    Such a leader may count on entries that the member has lost.
+    The member lost these entries when it left.
     """
     log = Log(cluster(4, 2))
     head = NodeId(1)

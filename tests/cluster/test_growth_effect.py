@@ -1,4 +1,4 @@
-"""The effect of a change on clients: the longest calls during it, and the drop in throughput."""
+"""The effect of a change on clients: the longest calls during the change, and the drop in throughput."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def steady(begin_s: int, end_s: int, every_s: float = 0.5) -> list[Batch]:
 
 def test_a_gap_is_the_longest_call_of_a_series_that_was_under_way_in_the_change() -> None:
     calls = [
-        batch("root.a", 90, 99.5),  # before
+        batch("root.a", 90, 99.5),  # this call ends before the change
         batch("root.a", 99, 101),
         batch("root.a", 105, 105.5),
         batch("root.b", 109, 113, Outcome.UNKNOWN),
-        batch("root.c", 110.5, 119),  # after
+        batch("root.c", 110.5, 119),  # this call begins after the change
     ]
     assert (2.0, 4.0) == effect_of(GROWN, calls, CALM).gaps_s
 
 
 def test_the_least_that_was_written_is_compared_with_what_was_written_before() -> None:
-    calls = steady(90, 103) + steady(107, 120)  # in four of the window's five seconds there is no batch
+    calls = steady(90, 103) + steady(107, 120)  # four of the window's five seconds have no batch
     share = effect_of(GROWN, calls, CALM).throughput_share
     assert share == pytest.approx(0.2, abs=0.05)
     assert effect_of(GROWN, steady(90, 120), CALM).throughput_share == pytest.approx(1.0, abs=0.1)

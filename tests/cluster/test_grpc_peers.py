@@ -32,7 +32,7 @@ from saros_cluster.transport.serving import InboundStreams, ServingError
 from saros_storage.base.clock import Clock, SystemClock
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
-#: Longer than anything here takes.
+#: A timeout that no call of these tests reaches.
 LONG = PATIENCE_S
 
 
@@ -45,7 +45,7 @@ def append(size: int) -> Message:
 
 
 class Inbox:
-    """The received batches, as (sender, messages)."""
+    """A record of the received batches, as (sender, messages)."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[NodeId, list[Message]]] = []
@@ -213,7 +213,7 @@ def test_what_a_full_queue_forgot_is_counted(town: Town, monkeypatch: pytest.Mon
 
 
 def repeat_until_heard(peers: GrpcPeers, inbox: Inbox, number: int) -> None:
-    """Send a message repeatedly until it arrives, as Raft does."""
+    """Send a message until it arrives; Raft repeats messages, too."""
 
     def is_heard() -> bool:
         peers.send(B, [beat(number)])
@@ -719,7 +719,7 @@ def lose_client(_: Iterator[bytes], client: GrpcPeers) -> None:
 @pytest.mark.parametrize("end", [close_stream, lose_client])
 @pytest.mark.parametrize("size", [4, 4 << 20])
 def test_the_servers_iterator_is_closed(town: Town, size: int, end: Callable[..., None]) -> None:
-    # Large answers fill gRPC's window. Then the server waits while it sends.
+    # Large answers fill gRPC's window, so that the server waits while it sends.
     tap = Tap(size)
     a, _ = town.end(A), town.end(B, streams={"tap": tap})
     answers = a.stream(B, "tap", b"", LONG)
@@ -886,7 +886,7 @@ def assert_nobody_is_heard(town: Town, client: GrpcPeers, error: type[Exception]
 
     client._dialer._address_of = address_of
     client.send(B, [beat(1)])
-    for _ in range(3):  # when the third attempt begins, two have failed
+    for _ in range(3):  # when the third attempt begins, two attempts have failed
         assert tries.acquire(timeout=LONG)
     for ask_b in (client.call, lambda *request: list(client.stream(*request))):
         with pytest.raises(error) as failed:
@@ -957,7 +957,7 @@ def test_certificates_of_another_authority_are_refused(town: Town, authorities: 
     ours, theirs = authorities
     secure_server(town, ours)
     foreign = theirs.of(A)
-    # The client with the wrong certificate trusts the test's authority, so it is the server that refuses.
+    # The second client with a wrong certificate trusts the right authority, so the server must refuse the client.
     disguised = PeerCredentials(ours.ca, foreign.certificate, foreign.key)
     for credentials in (foreign, disguised):
         assert_nobody_is_heard(town, town.end(A, credentials=credentials, listens=False), Unreachable)
@@ -998,7 +998,7 @@ def test_a_node_that_answers_for_another_is_noticed(town: Town, authorities: tup
 
 @dataclass
 class Renewed:
-    """Credentials that others replace."""
+    """Credentials that a test replaces."""
 
     found: PeerCredentials
 
@@ -1008,9 +1008,9 @@ class Renewed:
 
 @pytest.mark.slow
 def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
-    """A wrong certificate is refused until it is replaced, and a valid one may be renewed.
+    """A wrong certificate is refused until it is replaced, and a valid certificate may be renewed.
 
-    Both hold for client and server.
+    This is true for clients and for servers.
     """
     ours, theirs = authorities
     caller, answerer = Renewed(theirs.of(A)), Renewed(ours.of(B))
@@ -1021,7 +1021,7 @@ def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple
     caller.found = ours.of(A)
     assert b"1" == a.call(B, "echo", b"1", LONG)
     answerer.found = ours.of(C)
-    assert b"2" == a.call(B, "echo", b"2", LONG)  # on the existing connection
+    assert b"2" == a.call(B, "echo", b"2", LONG)  # this call uses the existing connection
     caller.found = ours.of(A)
     with pytest.raises(Unreachable):
         a.call(B, "echo", b"", LONG)

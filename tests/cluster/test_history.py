@@ -1,4 +1,4 @@
-"""Tests of the checkers: comparison with a trial of every order, planted faults in long histories, and speed."""
+"""The checkers of histories: a comparison with a trial of every order, planted faults in long histories, and speed."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def operation(
     return Operation(process, session, sequence, begin, end, kind, HERE, value, consistency, outcome, stale)
 
 
-# ---------------------------------------------------------------------------------------------- by trying every order
+# ---------------------------------------------------------------------------------------------- trial of every order
 
 
 def has_an_order(operations: Iterable[Operation]) -> bool:
-    """Return whether some order explains the values that were read.
+    """Return whether some order of the operations explains the values that were read.
 
-    It tries all orders; it abandons an order as soon as a read contradicts it.
+    The function tries all orders, and abandons an order as soon as a read contradicts it.
     """
     left = [o for o in operations if o.outcome is OK or (o.outcome is UNKNOWN and o.kind is not READ)]
     return _continues(left, None)
@@ -72,9 +72,9 @@ def _continues(left: list[Operation], holds: int | None) -> bool:
 
 
 def random_history(rng: random.Random, *, deletes: bool, honest: bool) -> list[Operation]:
-    """Return up to eight operations, many of which begin or end at the same time.
+    """Return two to eight operations, many of which begin or end at the same time.
 
-    If not `honest`, reads return random values.
+    If `honest` is False, reads return random values.
     """
     count = rng.randint(2, 8)
     kinds = [rng.choice([READ, READ, WRITE, WRITE, DELETE] if deletes else [READ, WRITE]) for _ in range(count)]
@@ -224,7 +224,7 @@ def _is_settled(history: list[Operation], number: int) -> bool:
 
 
 def _plant(history: list[Operation], change: Callable[[list[Operation], int], None]) -> list[Operation]:
-    """Return the history with a fault added, at a settled write in the middle of it."""
+    """Return the history with a fault added at a settled write in its middle."""
     register = [o for o in history if o.register[1] == 1]
     number = next(i for i in range(len(register) // 3, len(register)) if _is_settled(register, i))
     change(register, number)
@@ -271,7 +271,7 @@ def test_a_hundred_thousand_operations_take_about_a_second() -> None:
     history = recorded(random.Random(1), 100_000, 100, deletes=False)
     started = time.process_time()
     assert [] == linearizable_unique(history)
-    assert time.process_time() - started < 4  # measured: 0.2 s
+    assert time.process_time() - started < 4  # a measured run took 0.2 s
 
 
 def test_the_longest_register_with_deletions_is_decided() -> None:

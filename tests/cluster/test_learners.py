@@ -1,6 +1,6 @@
-"""If a group has many learners, each gets fewer heartbeats and waits longer.
+"""Groups with many learners: each learner gets fewer heartbeats, and waits longer before it counts as silent.
 
-A leader knows which learners are silent.
+A leader knows the silent learners.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_cluster.raft.ready import RaftOptions, Restored
 GROUP = GroupId(0)
 LEADER, LEARNERS = NodeId(1), 100
 FOUNDED = Position(1, 0, membership(1, [LEADER], range(2, 2 + LEARNERS)))
-#: For each number of learners: the number of ticks between two heartbeats to a learner (`learner_beats`).
+#: The number of ticks between two heartbeats to a learner, for this number of learners (`learner_beats`).
 BEATS = 3
 
 
@@ -26,7 +26,7 @@ def member(node: int) -> RaftNode:
 
 
 def said(node: RaftNode) -> list[Message]:
-    """Persist and apply entries as the node demands; return all messages that it sends."""
+    """Persist and apply entries as the node requests; return all messages that the node sends."""
     found: list[Message] = []
     while not (ready := node.ready()).is_empty:
         found += ready.messages

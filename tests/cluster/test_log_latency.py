@@ -12,7 +12,7 @@ TICK = 50 * MS
 class Log:
     """A log whose writes take the times that a test chooses.
 
-    The health of this log is checked as often as a host checks it.
+    The health of this log is checked as often as a host checks the health of its log.
     """
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class Log:
         return found
 
     def write(self, ns: int, count: int = 1, size_bytes: int = 100) -> bool:
-        """Return whether the log is slow after some writes."""
+        """Make `count` writes, each of which takes `ns`; return whether the log is slow after them."""
         for _ in range(count):
             self.wait(ns, pending=True, size_bytes=size_bytes)
             self.latency.record(self.now, ns, size_bytes)
         return self.latency.check(self.now).slow
 
     def idle(self, ns: int, write_ns: int) -> bool:
-        """Let time pass. The only writes are probes, each of which takes `write_ns`."""
+        """Let time pass; the only writes are probes, each of which takes `write_ns`. Return whether the log is slow."""
         until = self.now + ns
         while self.now < until:
             self.wait(TICK)

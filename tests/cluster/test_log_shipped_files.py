@@ -1,4 +1,4 @@
-"""A file sent through a group's log is loaded once and equally on all members, with any entries between its parts."""
+"""Files sent through a group's log: all members load a file once and alike, with any entries between its parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tsfile(path: Path, device: str, start: int) -> bytes:
 
 
 class Sender:
-    """Sends files in the order that a test chooses."""
+    """A sender of files; the test chooses the order of their parts."""
 
     def __init__(self, files: tuple[bytes, ...]) -> None:
         self.files = files

@@ -61,7 +61,7 @@ def test_a_node_that_joins_gets_its_share_from_as_few_groups_as_that_needs(nodes
     after = chosen_members({**before, joiner: ()}, [*nodes, joiner], replicas, NO_RACKS, [joiner])
     shares = places(after)
     assert max(shares.values()) - min(shares.values()) <= 1
-    short = len(nodes) < replicas  # if this is True, one more member is added to every group
+    short = len(nodes) < replicas  # if True, every group gets one more member
     assert (len(nodes) if short else replicas - 1) == len(changed(before, after))
 
 
@@ -93,7 +93,7 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     assert min(after.values()) >= min(before.values()) - 1e-9
     assert (loads[found != owners] > 0).all()
     share = loads.sum() / heads
-    # If a node keeps much more than its share, the move of any of its slots would overload another node as much.
+    # A node keeps much more than its share only if a move of any of its slots would overload another node as much.
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]

@@ -1,4 +1,4 @@
-"""The in-memory network keeps the guarantees of `Peers`. Its random behaviour depends only on the seed."""
+"""The in-memory network gives the guarantees of `Peers`, and its random behaviour depends only on the seed."""
 
 from __future__ import annotations
 

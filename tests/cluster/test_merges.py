@@ -1,6 +1,6 @@
-"""MERGE on all nodes: the coordinator polls each node until its merge has ended.
+"""MERGE on all nodes: the coordinator polls each node until the node's merge has ended.
 
-A node that is not polled stops its merge.
+A node that is no longer polled stops its merge.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
     drop = send(BeginDrop("root.a"))
     send(Grow(Admit("host4:1", "host4:2", "token")))
     change = send(Grow(Begin((NodeId(4),))))
-    early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet, so nothing can move
+    early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet, so no slot can move
     send(Grow(Ready(change, GroupId(4))))
     assert refused(BeginDropSeries("root.b.**"))
     send(BeginDrop("root.a"))  # accepted, since this drop has already begun
@@ -178,9 +178,9 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """Until the old group drops the series, nodes may ask it for them.
+    """Until the old group drops the series, nodes may ask the old group for them.
 
-    The old group does not know of series created since the move.
+    The old group does not know of series that were created since the move.
     """
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
@@ -322,7 +322,7 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whole: bool) -> None:
-    """Such a mistake would be permanent: a strong SHOW does not ask the group of a dropped database."""
+    """A database that came back would stay: a strong SHOW does not ask the group of a dropped database."""
     created = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))
     drop = changes.DeleteDatabase("root.a")
     schema = ClusterSchema()
@@ -340,7 +340,7 @@ def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whol
 
 
 def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
-    """After a restart, the meta group's log is applied again. The groups may have reported later changes before."""
+    """After a restart, the meta group's log is applied again, and data groups may first report later changes."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
     both_lives = [*created, drop[5], *created]
@@ -429,7 +429,7 @@ def test_series_that_went_with_a_move_are_known_until_their_next_group_tells() -
     schema.apply_delta(GroupId(1), SchemaDelta(9, True, (), left=1))
     assert {"x", "y"} == measurements(schema)
     assert {"root.a"} == schema.orphans
-    schema.apply_delta(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped before
+    schema.apply_delta(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped earlier
     assert {"y", "z"} == measurements(schema)
     assert not schema.orphans
 

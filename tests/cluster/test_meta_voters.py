@@ -1,6 +1,6 @@
-"""The voters of the meta group: they are a few of many nodes, on different racks.
+"""The voters of the meta group: a few of many nodes, on different racks.
 
-A voter that has been silent for long is replaced.
+A voter that has been silent for a long time is replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_cluster.topology.change import Stage
 from saros_cluster.topology.commands import Begin, BoundMetaVoters, ChangeMetaVoters, GiveUp
 from saros_cluster.topology.topology import META, Node, Topology
 
-#: The number of ticks of silence after which a voter is replaced, and a smaller number.
+#: Ticks of silence: after LONG, a voter is replaced; after SHORT, it is not.
 LONG, SHORT = 1_200, 40
 
 
@@ -213,7 +213,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """The leader may replace the voters that a change has chosen, at the end of the change and only once."""
+    """The leader may replace the voters that a change has chosen only once, at the end of the change."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))

@@ -1,4 +1,4 @@
-"""Planted mistakes refer to existing code: under a name that no longer exists, a mistake would have no effect."""
+"""Planted mistakes replace existing code: a mistake that names code which no longer exists would have no effect."""
 
 from __future__ import annotations
 

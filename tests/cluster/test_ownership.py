@@ -1,4 +1,4 @@
-"""The slots that a group owns during moves: accepted and refused writes, the slots that readers see, and the JSON."""
+"""The slots that a group owns during moves: accepted and refused writes, slots that readers see, and the JSON form."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def arrival(epoch: int, *slots: int, partitions: tuple[tuple[str, int], ...] = (
 
 
 def moved() -> Ownership:
-    """Return the slots that a group owns after three moves.
+    """Return the ownership of a group after three moves.
 
-    Of eight slots, the group had 0 to 3; move 4 took 1 and 2, move 5 brought 6, move 7 took 3.
+    Of eight slots, the group first had 0 to 3; move 4 took 1 and 2, move 5 brought 6, and move 7 took 3.
     """
     found = Ownership(np.arange(8) < 4)
     found.fence(Fence(4, (1, 2)), 50)

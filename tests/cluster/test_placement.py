@@ -1,4 +1,4 @@
-"""Placement: the hash is fixed, splits are even, moves are few."""
+"""Placement of slots: the hash is fixed, splits are even, and moves are few."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = st.lists(st.integers(1, 10_000).map(NodeId), min_size=1, max_size=9, uni
 
 
 def test_slots_never_change() -> None:
-    # Computed with another implementation of murmur3. If these values changed, existing data would no longer be found.
+    # Another implementation of murmur3 gave these values. If they changed, existing data would no longer be found.
     assert [4942, 1277, 5535] == [slot_of("root.plant", number) for number in (0, 1, -1)]
     assert 7822 == slot_of("root.厂", 3_000)
 
@@ -56,7 +56,7 @@ def test_rebalancing_is_even_and_moves_as_little_as_possible(owned: list[int], h
     assert counts.keys() <= heads
     share, remainder = divmod(len(owners), len(heads))
     assert sorted(counts.get(head, 0) for head in heads) == [share] * (len(heads) - remainder) + [share + 1] * remainder
-    # No even split moves fewer slots: each head gives up all slots but `share`, or but `share` + 1 if it is one of the
+    # No even split moves fewer slots: each head keeps only `share` slots, or `share` + 1 slots if it is one of the
     # `remainder` largest heads.
     had = sorted((Counter(owned)[head] for head in heads), reverse=True)
     kept = sum(min(count, share + (place < remainder)) for place, count in enumerate(had))

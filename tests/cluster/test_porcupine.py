@@ -64,7 +64,7 @@ def test_a_register_is_judged(history: list[Operation], is_right: bool, tmp_path
 
 
 def lived(seed: int, folder: Path, places: Sequence[Place] = ()) -> Path:
-    """Run a world; return its history, even if the world reports a violation."""
+    """Run a world; return the file of its history, even if the world reports a violation."""
     world = World(seed, seconds=SECONDS, places=places)
     try:
         world.run()

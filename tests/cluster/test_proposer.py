@@ -1,4 +1,4 @@
-"""Proposals to groups that have no leader and to nodes that do not answer: how long they take, and their errors."""
+"""Proposals to groups without a leader, and to nodes that do not answer: their duration and their errors."""
 
 from __future__ import annotations
 

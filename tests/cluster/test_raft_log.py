@@ -19,7 +19,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import PendingRecord
 
-#: A segment size that is so small that a few writes fill a segment.
+#: Options with a small segment size: a few writes fill a segment.
 SMALL = LogOptions(segment_bytes=260)
 
 
@@ -45,7 +45,7 @@ def fill(model: ModelledLog, group: int, count: int) -> None:
         assert model.wait()
 
 
-# ---------------------------------------------------------------------- what is written is found
+# ---------------------------------------------------------------------- written records are found
 
 
 def test_each_group_finds_its_base_hard_state_and_entries() -> None:
@@ -134,7 +134,7 @@ def test_what_is_done_twice_or_after_the_end_is_a_mistake_of_ours() -> None:
         model.log.drop(GroupId(1))
 
 
-# ---------------------------------------------------------------------- becoming shorter
+# ---------------------------------------------------------------------- truncation
 
 
 def test_a_release_alone_removes_nothing_and_a_cut_removes_what_all_have_released() -> None:
@@ -356,7 +356,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
                     model.release(1, index - 1)
                     model.cut()
         except (LogFailed, OSError):
-            assert model.disk.operations > fails_at  # the calls have reached the operation that was to fail
+            assert model.disk.operations > fails_at  # the failure did occur
         for how, disk in model.disk.picture().crashes():
             _, found = RaftLog.open(FOLDER, disk, SMALL)
             assert model.note().allows(found, how) is not None, (fails_at, how, found)
@@ -370,7 +370,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
 
 
 def open_records(*records: tuple[int, list[bytes]]) -> dict[GroupId, LogContents]:
-    """Return the contents that group 3 finds in a log of records given as (kind, payload)."""
+    """Return the contents found in a log with records of group 3, given as (kind, payload)."""
     data = b"".join(b"".join(PendingRecord.of(3, *record).encode(n, n - 1, 0)) for n, record in enumerate(records, 1))
     disk = CrashDisk.of({f"{FOLDER}/{1:020}.log": data})
     return RaftLog.open(FOLDER, disk, SMALL)[1]
@@ -473,7 +473,7 @@ def test_writers_and_a_cutter_in_many_threads(tmp_path: Path) -> None:
     log.close()
 
 
-# ---------------------------------------------------------------------- anything, in any order
+# ---------------------------------------------------------------------- all steps in any order
 
 STEPS = ["extend"] * 3 + [
     "conflict",
@@ -550,7 +550,7 @@ class Walk:
         if model.cut() >= 0 and was_settled:
             needed = model.needed_segments().values()
             assert 0 == min(needed, default=0)
-            assert needed or len(model.disk.list(FOLDER)) <= 2  # there may be a second segment if the first was full
+            assert needed or len(model.disk.list(FOLDER)) <= 2  # two if the first segment was full
 
     def reopen(self, number: int) -> None:
         """Reopen the log after a power cut, after the death of the process, or after it was closed."""

@@ -20,14 +20,14 @@ from saros_storage.log import Durability, LogOptions
 
 pytestmark = pytest.mark.slow
 
-#: A segment size that is so small that a few writes fill a segment.
+#: A small segment size: a few writes fill a segment.
 SEGMENT_BYTES = 260
-#: Crashes leave many different disks. One in `ONE_OF` of these is used further and crashes again.
+#: Crashes leave many different disks. One in `ONE_OF` of these disks is used further, and crashes again.
 ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
-    """Write to three groups. One group releases its entries late, and another one begins with a vote.
+    """Write to three groups. One group releases its entries late, and another group begins with a vote.
 
     The calls include a conflict, a snapshot, and a group that leaves.
     """
@@ -71,7 +71,7 @@ def tell(model: ModelledLog) -> None:
 
 
 def go_on(model: ModelledLog) -> None:
-    """Use a log further, whatever its content: write in all groups, release entries, truncate, and write again."""
+    """Use a log with any content further: write in all groups, release entries, truncate, and write again."""
     for group, state in model.now.items():
         index, term = state.last
         model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))

@@ -1,4 +1,4 @@
-"""Details of a Raft node: timers after votes, times of a new leader, entries to apply, and recorded events."""
+"""Details of a Raft node: the timer after a vote, times of a new leader, entries to apply, and recorded events."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 40))
 def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> None:
-    """All members have all acknowledged entries, no matter which nodes crashed, were cut off, or left."""
+    """All members have all acknowledged entries, even if nodes crash, are cut off, or leave."""
     worlds = [World(seed).run() for seed in range(first, first + 40)]
     figures = Figures()
     for world in worlds:
@@ -47,5 +47,5 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    """If a mistake that loses or invents data is planted, these worlds find it."""
+    """These worlds find each planted mistake that loses or invents data."""
     assert hunt(lambda seed, places: World(seed, places).run(), mutant, range(50)) is not None

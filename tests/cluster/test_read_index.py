@@ -1,4 +1,4 @@
-"""The groups that a read asks, how long it waits for groups without a leader, and how it learns the groups' schema."""
+"""The groups that a read asks, its waits for groups without a leader, and the way it learns the groups' schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, Sch
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 INTERVAL = 100
-#: The answer of a leader that does not reply.
+#: Stands for the answer of a leader that does not reply.
 SILENCE = -1
 #: The answer of a leader: an index; None for "ask again"; SILENCE; or NotHere if the local replica has ended.
 Answer = int | NotHere | None
@@ -52,7 +52,7 @@ def first_topology(nodes: Sequence[NodeId], replicas: int = 1) -> Topology:
 
 
 class Reading:
-    """A leader's pending answer. If a caller waits for this, the virtual time advances."""
+    """A leader's pending answer. The virtual time advances while a caller waits for this answer."""
 
     def __init__(self, cluster: Cluster, answer: Answer) -> None:
         self._cluster = cluster
@@ -74,32 +74,32 @@ class InlinePool:
         done: Future[object] = Future()
         try:
             done.set_result(do(*arguments))
-        except Exception as error:  # noqa: BLE001 (it is the result)
+        except Exception as error:  # noqa: BLE001 (the future has the error)
             done.set_exception(error)
         return done
 
 
 class Cluster:
-    """Three nodes as node 1 sees them. Waiting only advances a virtual clock.
+    """Three nodes, as seen by node 1. Waiting only advances a virtual clock.
 
-    By default, each node has a replica of one group, none of them is on node 1, and node 3 is gone.
+    By default, each group has one replica, node 1 has no replica, and node 3 is gone.
     """
 
     def __init__(self, replicas: int = 1, local: Collection[int] = (), gone: Collection[int] = (3,)) -> None:
         self.elapsed_ns = 0
         self.gone = set(gone)
-        #: Nodes that are gone. Node 1 does not know this.
+        #: Nodes of which node 1 does not know that they are gone.
         self.unnoticed: set[int] = set()
         #: Calls to other nodes: (node, name, group, timeout in seconds).
         self.calls: list[tuple[int, str, int, float]] = []
-        #: A function that is called once, during the next call or read.
+        #: A function that is called only once, during the next call or read.
         self.meanwhile: Callable[[], object] | None = None
-        #: For each group, the next answers of its leader; the last answer is repeated.
+        #: The next answers of each group's leader; the last answer is repeated.
         self.leaders: dict[int, list[Answer]] = {}
         self.leaderless: set[int] = set()
-        #: For each group, the answer that its members give when they are asked for its schema.
+        #: The answer of each group's members to a request for the group's schema.
         self.deltas: dict[int, SchemaDelta] = {}
-        #: For each local group: the index of an entry, and the time in seconds at which the replica has applied it.
+        #: The index of an entry of each local group, and the time in seconds when the replica has applied the entry.
         self.applied: dict[int, tuple[int, float]] = {}
         self.hastened: list[int] = []
         self.availability = Availability(self)
@@ -186,7 +186,7 @@ class Cluster:
         return self.routes.now.group_at(database, slice_)
 
     def database(self, schema: GroupId, points: GroupId) -> tuple[str, int]:
-        """Return a database and a slice of it. The group `schema` has its schema; the group `points` has the points."""
+        """Return a database whose schema is in group `schema`, and a slice of it whose points are in group `points`."""
         for number in count():
             name = f"root.d{number}"
             if self.group_of(name) == schema:
@@ -209,11 +209,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     return made
 
 
-# ---------------------------------------------------------------------- which nodes are asked
+# ---------------------------------------------------------------------- the nodes that are asked
 
 
 def test_a_replica_is_read_here_only_if_the_node_is_a_member_of_its_group(make: Make) -> None:
-    """A node that is about to join a group, or to leave it, has a replica that others must not rely on."""
+    """A node that is about to join or to leave a group has a replica that reads must not use."""
     cluster = make(local=(1, 2))
     assert [True, True, False, False] == [cluster.barrier.is_local(group) for group in (META, ONE, TWO, THREE)]
     cluster.applied = {1: (5, 0.0), 2: (5, 0.0)}
@@ -241,7 +241,7 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
     """The first attempt is short, unless the group is known to be lost.
 
-    This attempt does not count as a waiting request.
+    The first attempt does not count as a waiting request.
     """
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
@@ -264,7 +264,7 @@ def test_all_groups_are_asked_once_and_at_once(make: Make) -> None:
 
 
 def test_a_member_is_asked_again_if_its_news_came_too_late(make: Make) -> None:
-    """While one thread asked the member, another one received newer changes of the group."""
+    """While one thread asked the member, another thread received newer changes of the group."""
     cluster = make(gone=())
     cluster.meanwhile = lambda: cluster.schema.apply_delta(TWO, SchemaDelta(3, True, ()))
     assert {2: 7} == cluster.barrier.catch_up([TWO], STRONG_SECONDS)
@@ -272,7 +272,7 @@ def test_a_member_is_asked_again_if_its_news_came_too_late(make: Make) -> None:
     assert 7 == cluster.schema.applied_index(TWO)
 
 
-# ---------------------------------------------------------------------- how long a read waits
+# ---------------------------------------------------------------------- the duration of waits
 
 
 def test_waits_for_a_lost_group_are_short_and_few(make: Make) -> None:
@@ -373,7 +373,7 @@ def test_a_replica_that_was_stopped_is_named(make: Make) -> None:
 
 
 def test_a_group_that_has_ended_needs_no_index(make: Make) -> None:
-    """The ended group's data is in other groups, which the caller asks next."""
+    """The data of the ended group is in other groups, which the caller asks next."""
     cluster = make(local=(1,), gone=())
     cluster.leaders[1] = [NotHere(ONE, "it has ended")]
     cluster.meanwhile = lambda: cluster.routes.learn(first_topology(NODES[1:]))
@@ -512,7 +512,7 @@ def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_ask
 def test_a_read_without_databases_asks_one_data_group_that_can_answer(
     make: Make, local: Collection[int], leaderless: Collection[int], asked: GroupId
 ) -> None:
-    """It is sufficient to ask any one data group, since each has the catalogue and the TTL rules."""
+    """One data group is sufficient, since each data group has the catalogue and the TTL rules."""
     cluster = make(local=local, gone=())
     cluster.leaderless = set(leaderless)
     cluster.barrier.catch_up_with(strong(), cluster.barrier.resolve(ReadScope(("root.z",))), STRONG_SECONDS)
@@ -546,7 +546,7 @@ def test_an_extent_is_renewed_when_the_schema_changes(make: Make) -> None:
     assert ["root.a"] == cluster.barrier.renewed(extent).databases
 
 
-# ---------------------------------------------------------------------- weak reads, and the schema of others
+# ---------------------------------------------------------------------- weak reads, and the schema of other nodes
 
 
 def weak(**options: Any) -> ReadPoint:
@@ -624,7 +624,7 @@ def test_a_session_sees_here_what_it_saw_on_another_node(make: Make) -> None:
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
     assert wait({ONE: 9, schema_of(ONE): 9}, SHOWN_SECONDS)
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
-    assert wait({ONE: 10}, SHOWN_SECONDS)  # the result is True, since the view will report that points are missing
+    assert wait({ONE: 10}, SHOWN_SECONDS)  # True: the view will report missing points
     assert pytest.approx(0.1 + SHOWN_SECONDS) == cluster.elapsed_s
     assert not wait({schema_of(ONE): 10}, SHOWN_SECONDS)
     assert pytest.approx(0.1 + 2 * SHOWN_SECONDS) == cluster.elapsed_s
@@ -692,7 +692,7 @@ def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None
     assert expected == cluster.barrier.schema_shown([ONE, TWO])
 
 
-# ---------------------------------------------------------------------- calls of other nodes
+# ---------------------------------------------------------------------- calls by other nodes
 
 
 def asked(cluster: Cluster, name: str, **words: object) -> tuple[int, SchemaDelta]:
@@ -779,7 +779,7 @@ def test_a_pattern_concerns_the_databases_that_it_may_reach(pattern: str, expect
 
 
 class Counted(list[tuple[str, TimeRange]]):
-    """A collection of sources that counts how often it is iterated."""
+    """A list of sources that counts its iterations."""
 
     times = 0
 

@@ -1,4 +1,4 @@
-"""Views that are opened while slots move: how long the node retries, and the final error."""
+"""Views that are opened while slots move: the time during which the node retries, and the final error."""
 
 from __future__ import annotations
 

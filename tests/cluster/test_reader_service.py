@@ -1,4 +1,4 @@
-"""Remote reads at the node that holds the data: leases, limits, batches, shared views, and readers that end in use."""
+"""Remote reads at the node with the data: leases, limits, batches, shared views, and readers that end in use."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
 
 
 def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
-    """A node that did not receive the answer asks again, and may then require a lower index."""
+    """A node that did not receive the answer asks again, and may require a lower index than before."""
     service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for minimum in (7, 6, None):
@@ -344,13 +344,13 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
-    """Open each reader by a separate call, so that it gets a stream at once if one is free; return the readers."""
+    """Open each reader by a separate call, so that each gets a free stream at once; return the readers."""
     holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
 
 def opened(service: ReaderService, count: int, query: QueryId = QUERY) -> list[tuple[int, Batch | None]]:
-    """Open readers by one call; return the number and the first batch of each."""
+    """Open readers by one call; return (number, first batch) of each reader."""
     question = OpenQuestion(query, TARGET, False, (request(PLAIN),) * count).encode()
     answer = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     return [(number, decode_batch(batch) if batch else None) for number, batch in answer]
@@ -374,7 +374,7 @@ def test_of_large_series_first_parts_come_as_far_as_there_is_room() -> None:
     assert [2] * len(came) == [len(batch.items) for batch in came]
     assert BATCH_BYTES // FIRST_BYTES == len(came)
     assert [None] * (100 - len(came)) == [batch for _, batch in found[len(came) :]]
-    # A stream begins with the rows after those of the first batch.
+    # A stream begins after the rows of the first batch.
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, found[0][0]).encode())
     times = [item.times for answer in stream for item in decode_batch(answer).items if isinstance(item, Block)]
     assert np.array_equal(np.arange(2 * rows, 8 * rows), np.concatenate(times))

@@ -1,4 +1,4 @@
-"""The bytes of files that come from other nodes are counted, and no file is received faster than allowed."""
+"""Files from other nodes: their bytes are counted, and no file is received faster than allowed."""
 
 from __future__ import annotations
 

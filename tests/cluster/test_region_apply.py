@@ -73,7 +73,7 @@ OWNS_SCHEMA, HAS_SCHEMA = Ownership.owns_schema, Ownership.has_schema
 
 @pytest.fixture(scope="module", autouse=True)
 def others_own_schemas() -> Iterator[None]:
-    """Within this context, another group owns the schema of all databases but one."""
+    """Let another group own the schema of all databases except root.a within this context."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Ownership, "owns_schema", lambda _, database: database == "root.a")
         patched.setattr(Ownership, "has_schema", lambda _, database: database == "root.a")
@@ -81,7 +81,7 @@ def others_own_schemas() -> Iterator[None]:
 
 
 class Elsewhere:
-    """Stands for data that has not arrived yet; tests do not read it. Implements `MemorySource`."""
+    """A `MemorySource` for data that has not arrived yet; tests do not read it."""
 
     rank = Rank(0, 0)
 
@@ -106,7 +106,7 @@ class Member:
     """A `RegionMachine` with its folder and its log, which can be restarted."""
 
     def __init__(self, folder: Path, *, owned: bool = True) -> None:
-        """If `owned`, the group begins with all slots; otherwise it begins with none."""
+        """Open a group that begins with all slots if `owned` is True, and otherwise with no slots."""
         self.folder = folder
         self.disk: Disk = LocalDisk()
         self.owned = np.full(10_000, owned)
@@ -114,7 +114,7 @@ class Member:
         self.base = 0
         self.outcomes: list[object] = []
         self.others: dict[NodeId, Member] = {}
-        #: The announced changes of the schema.
+        #: The schema changes that the group has announced.
         self.news: list[SchemaDelta] = []
         self.compactor: Compactor | None = None
         self.machine = self.open()
@@ -148,7 +148,7 @@ class Member:
     def add(
         self, request: Request, mutation: Mutation, drop: int | None = None, known: TableVersion | None = None
     ) -> object:
-        """Add an entry.
+        """Add an entry to the log, and apply it.
 
         By default, a drop has a new number, and the sender of a write knows all drops and the newest table.
         """
@@ -176,7 +176,7 @@ class Member:
         self.replay()
 
     def start_alone(self) -> None:
-        """Lose the state in memory, and restart while no other node answers, so that the commit index is unknown."""
+        """Lose the state in memory, and restart while no other node answers, which leaves the commit index unknown."""
         self.machine.close()
         self.machine = self.open()
 
@@ -232,7 +232,7 @@ def test_what_is_saved_before_the_log_is_replayed_is_not_ahead_of_the_replay(tmp
     member.machine.save()
     for number in range(1, 6):
         member.add(Request(7, number), write("root.a.d", number, 1, number))
-    member.machine.region.flush()  # the files are newer than the saved state
+    member.machine.region.flush()  # now the files are newer than the saved state
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -254,7 +254,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
         member.machine.region.flusher.freeze(slices[1])
         while member.machine.region.flusher.busy:
             member.machine.region.lock.wait()
-    member.machine.save()  # includes all entries, but a restart replays those that are not in files
+    member.machine.save()  # has all entries, but a restart replays entries that are not in files
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -329,7 +329,7 @@ def test_a_command_with_rows_and_a_change_that_cannot_be_made_changes_nothing(tm
 
 
 def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another_type(tmp_path: Path) -> None:
-    """Two coordinators may create the same series, and neither fails; if their types differ, the first type stays."""
+    """Two coordinators may both create a series without an error; if their types differ, the first type stays."""
     member = Member(tmp_path)
     needed = [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series(), if_missing=True)]
     assert member.add(NO_REQUEST, Mutation(needed, (), [rows("root.a.d", 0, 1, 1)])) is None
@@ -361,7 +361,7 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
     """A drop is sent to all groups.
 
-    The sender need not know the owners of slots, since no slot moves during the drop.
+    The sender of a drop need not know the owners of slots, since no slot moves during the drop.
     """
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
@@ -440,7 +440,7 @@ def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
     assert not requests.is_known(NO_REQUEST, 12)
 
 
-# ---------------------------------------------------------------------- slots that come and go
+# ---------------------------------------------------------------------- slots that move
 
 
 def opening(member: Member, epoch: int, *partitions: tuple[str, int]) -> Open:
@@ -490,7 +490,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     ids=("delete", "drop series", "drop database"),
 )
 def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
-    """If a member has applied the fence, it can be the source of a move, whatever entries it has applied since."""
+    """A member that has applied the fence can be the source of a move, even if it has applied later entries."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -610,7 +610,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
-    """At the first attempt, some of the slots were not here yet, and another group refused the rows for these slots."""
+    """At the first attempt, some slots had not arrived yet, and another group refused the rows for these slots."""
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
@@ -664,7 +664,7 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
 def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
     """The deletion is repeated for slots that were moving.
 
-    Rows of other slots stay if they were written since the first attempt.
+    In other slots, rows that were written since the first attempt stay.
     """
     member, request = Member(tmp_path), Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
@@ -714,7 +714,7 @@ def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_i
 
 
 def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_either(tmp_path: Path) -> None:
-    """The state on the disk is older than the drop; the re-created series is newer."""
+    """The state on the disk is older than the drop; the re-created series is newer than the drop."""
     member = Member(tmp_path)
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
@@ -737,7 +737,7 @@ def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out
     other.add(NO_REQUEST, Mutation(creates("root.b.d")))
     other.add(NO_REQUEST, write("root.b.d", 50, 1, 1))
     other.machine.region.flush()
-    for time in (10, 60):  # one MemTable, in which the first row is late
+    for time in (10, 60):  # both rows are in one MemTable; the first row is late
         other.add(NO_REQUEST, write("root.b.d", time, 1, 2))
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
@@ -766,9 +766,9 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then, the slices are read from the other group.
+    """Until there is room, the slices are read from the other group.
 
-    The disk has no room for the manifest of one slice. The node is also restarted.
+    At first, the disk has no room for the manifest of one slice. The node is also restarted.
     """
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
@@ -795,7 +795,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
         {p.stat().st_ino for p in m.folder.glob("groups/1/*/root.b/*/seq/*.tsfile")} for m in (other, member)
     )
     assert len(there) == count
-    assert there <= here  # nothing was copied
+    assert there <= here  # no file was copied
     expected = {number * 100: number for number in range(count)} | {1: -1}
     assert expected == member.points("root.b.d")
     member.restart()
@@ -803,7 +803,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a node asked for all changes, it would apply the group's answer to series that another group owns now."""
+    """A node that asks for all changes would otherwise apply the answer to series that another group owns now."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -824,7 +824,7 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
     more = [CreateSeries("root.a.e", False, series())]
     for _ in range(2):
         member.transfer(Prepare(2), creates("root.a.d"))
-    assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # not open yet
+    assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # the slot is not open yet
     member.transfer(opening(member, 2, ("root.a", 0)), more)
     member.transfer(Prepare(2), [CreateSeries("root.a.late", False, series())])
     told = member.machine.replica.delta_since(len(member.log) - 2).changes
@@ -875,7 +875,7 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
-    """The records of a slot's requests move along with the slot.
+    """The records of a slot's requests move with the slot.
 
     Requests that the source applied to other slots after the fence do not move.
     """

@@ -1,4 +1,4 @@
-"""The life of a data group's replica: the times when it waits or releases log entries, and the effect of a snapshot."""
+"""The life of a data group's replica: waits for memory or the disk, releases of log entries, and snapshots."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FullDisk(LocalDisk):
 def test_committed_entries_wait_for_memory_as_long_as_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that refused a committed entry would differ from the other members."""
+    """The member waits, since a member that refused a committed entry would differ from the other members."""
     monkeypatch.setattr(flusher, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(region_apply, "_FULL_DISK_SECONDS", 0.01)
     monkeypatch.setattr("cluster.test_region_apply.OPTIONS", replace(OPTIONS, memtables_total_bytes_max=8_000))
@@ -291,7 +291,7 @@ def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -
 
 
 class Compactions:
-    """Replaces a `Compactor`: records the regions that are being compacted."""
+    """A replacement of `Compactor` that records the regions which are being compacted."""
 
     def __init__(self) -> None:
         self.current: list[object] = []

@@ -1,4 +1,4 @@
-"""Aggregates over several holders: the results equal those of a single store, and little data is transferred."""
+"""Aggregates over several nodes: the results equal those of a single store, and little data is transferred."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def check(plant: Plant, scan: ScanRequest, windows: TimeWindows | None) -> None:
 
 
 def same(one: Scalar, other: Scalar) -> bool:
-    """Return whether results are equal.
+    """Return whether two results are equal.
 
     A sum of floats may differ a little, since the numbers may be added in another order.
     """
@@ -124,7 +124,7 @@ VALUES: dict[str, st.SearchStrategy[Scalar]] = {
 
 @st.composite
 def tablets(draw: st.DrawFn) -> Tablet:
-    """Return up to 120 rows. In some cases their times are close together, so that windows have many rows."""
+    """Return up to 120 rows. Their times are sometimes close together, so that windows have many rows."""
     start, step = draw(st.integers(FIRST, END - 1)), draw(st.sampled_from([1, 2, 9]))
     times = np.arange(start, min(start + draw(st.integers(1, 120)) * step, END), step)
     columns = {}
@@ -154,7 +154,7 @@ def scans(draw: st.DrawFn) -> ScanRequest:
     return request(device, *names, start=start, end=end, back=draw(st.booleans()))
 
 
-#: Windows that follow each other directly, overlap, or leave gaps. Some contain borders of slices.
+#: Windows that follow each other directly, overlap, or leave gaps. Some windows contain borders of slices.
 WINDOWS = st.none() | st.builds(
     lambda start, length, interval, step, label_end: TimeWindows(
         start, start + length, interval, 0, step, 0, label_end
@@ -314,7 +314,7 @@ HOLDER = RemoteTarget(NodeId(2), ReadTarget(GroupId(2), None, 1))
 
 
 def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:
-    """Return a view whose only holder has these blocks, and a list that receives the sizes of the holder's answers."""
+    """Return a view whose only holder has these blocks, and a list to which the sizes of its answers are appended."""
     service = ReaderService(lambda _target: FakeView(lambda: blocks), ManualClock())
     sizes: list[int] = []
 

@@ -127,7 +127,7 @@ QUESTIONS = st.builds(
 
 
 def content(item: Item) -> object:
-    """Return the content of an item for comparison: floats bit by bit, NaN equal to NaN."""
+    """Return the content of an item for comparisons, in which floats are equal if all bits are, even for NaN."""
     if isinstance(item, Summaries):
         assert all(len(c) == item.rows for c in item.block.columns)
         return item.types, item.rows, [_column_content(column) for column in item.block.columns]

@@ -1,4 +1,4 @@
-"""Remote readers: several holders return the same results as one store, and no reader at a holder stays open."""
+"""Remote readers: several holders (nodes with the data) give the results of a single store; no reader stays open."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def is_within(row: object) -> bool:
 def test_the_plant_has_all_that_readers_know(plant: Plant) -> None:
     wanted = replace(request(PLAIN, "i"), grid=WindowGrid())
     assert {tuple, Summary} == {type(item) for item in read(plant.whole.view(), wanted)}
-    # Node 1 reads its own data directly. Other nodes send statistics of pages, or their rows if these take fewer bytes.
+    # Node 1 reads its own data directly. Other nodes send statistics of pages, or the rows if these are smaller.
     assert {tuple, Summary, Summaries} == {type(item) for item in read(plant.view(), wanted)}
     assert {1, 2, 3} == {plant.group(number) for number in SLICES}
 
@@ -268,7 +268,7 @@ def test_what_is_expected_is_opened_together(plant: Plant) -> None:
     assert expected == [drain(view.open(scan)) for scan in wanted]
     view.close()
     calls = [node for name, node in plant.network.log if name == OPEN]
-    # The 120 series are opened in batches of 1, 2, 4, ... 64. A group that has no early slices is asked later than the
+    # The 120 series are opened in batches of 1, 2, 4, ... 64. A group without early slices is asked later than the
     # other groups.
     assert all(calls.count(node) <= 8 for node in (NODE2, NODE3))
     assert len([1 for name, _ in plant.network.log if name == STREAM]) <= 2
@@ -383,7 +383,7 @@ def test_a_group_has_one_holder_for_a_query(plant: Plant) -> None:
 
 
 def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
-    """Two nodes are asked for group 2: the first one does not answer, and the second one lags too far."""
+    """Two nodes are asked for group 2: the first node does not answer, and the second node lags too far."""
 
     def lags(target: ReadTarget) -> ReadView:
         raise NotHere(target.group, "this replica is behind; ask another one")

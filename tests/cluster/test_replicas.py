@@ -34,7 +34,7 @@ NOW = TableVersion(1, 1, 1)
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
     """Return the times of the points of root.a.d that a reader finds in groups 1 and 2 of a node.
 
-    `epoch` is the epoch of the reader's table, and `moved` the last move from group 1 to group 2 in this table.
+    `epoch` is the epoch of the reader's table; `moved` is the last move from group 1 to group 2 in this table.
     """
     view = node_of(*members).view(
         {GroupId(1): TableVersion(epoch, 0, moved), GroupId(2): TableVersion(epoch, moved, 0)}
@@ -175,7 +175,7 @@ class Watched(LocalDisk):
 
 
 def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
-    """If data moves during the backup, the captures of both groups may lack it."""
+    """If data moves during the backup, the captures of both groups may lack this data."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))

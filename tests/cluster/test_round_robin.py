@@ -1,4 +1,4 @@
-"""Round robin: each pick tries all items in turn, beginning with the next one, and none twice."""
+"""Round robin: each pick returns up to a fixed number of items, in turn, and none of them twice."""
 
 from __future__ import annotations
 

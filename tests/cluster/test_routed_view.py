@@ -1,4 +1,4 @@
-"""Groups that no node can serve: how long a read tries, the final error, and reads that leave such groups out."""
+"""Groups that no node can serve: the duration of a read's attempts, its error, and reads that leave out the groups."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_groups_are_led_by_nodes_with_fast_disks(seed: int) -> None:
-    """Ten seconds after disks have turned slow, writes take the usual time.
+    """Ten seconds after disks have turned slow, writes take the usual time again.
 
-    No data is lost. If a disk recovers, its node leads again.
+    No data is lost. After a disk has recovered, its node leads again.
     """
     assert SlowDiskWorld(seed).run().figures.operations
 

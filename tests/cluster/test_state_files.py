@@ -1,4 +1,4 @@
-"""The files of state machines: if a node started with a state, that state survives even if its writer was killed."""
+"""The files of state machines: a state with which a node started survives, even if its writer was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of Raft's messages: they are decoded as they were encoded; any other bytes raise only ValueError."""
+"""Batches of Raft's messages: decoding reverses encoding, and all other bytes raise only ValueError."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_truths_and_unknown_stay_what_they_are() -> None:
 
 
 def test_the_bytes_never_change() -> None:
-    # Messages of other versions must remain readable. So if this encoding changes, the handshake needs a new version.
+    # Messages of other versions must remain readable; if this encoding changes, the handshake needs a new version.
     head = "14 07000000 0500000000000000"
     body = "0a00000000000000 0400000000000000 0900000000000000 02000000"
     entries = "01 0400000000000000 03000000   00 0500000000000000 00000000   616263"

@@ -1,4 +1,4 @@
-"""Users, roles and privileges: changes, their effects, encoding, the file, and a comparison with a simple matcher."""
+"""Users, roles and privileges: changes and their effects, encoding, the file, a comparison with a simple matcher."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_a_flipped_bit_in_the_file_is_found(tmp_path: Path) -> None:
             FileDirectory(str(tmp_path), LocalDisk())
 
 
-# ---------------------------------------------------------------------------------------------- against a plain matcher
+# ---------------------------------------------------------------------------------------------- simple matcher
 
 NODES = st.sampled_from(["a", "b", "`a.b`", "`x``.y`", "ab"])
 PATHS = st.lists(NODES, max_size=4).map(lambda nodes: ".".join(["root", *nodes]))

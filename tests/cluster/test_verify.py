@@ -1,4 +1,4 @@
-"""Checks of a cluster node's folder, in addition to those of `folder_check`: they name each kind of damage."""
+"""Checks of a cluster node's folder, in addition to the checks of `folder_check`: they name each kind of damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watchdog calls an action when its time limit is over, and only then."""
+"""The watchdog calls an action when the time limit is over, and not before."""
 
 from __future__ import annotations
 

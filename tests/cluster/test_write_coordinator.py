@@ -77,7 +77,7 @@ def test_which_failure_counts(failures: list[StorageError | None], expected: int
 
 
 class Groups:
-    """Groups, some of which have no leader. Replaces a `Proposer`."""
+    """A replacement of `Proposer` for groups, some of which have no leader."""
 
     def __init__(self, *lost: GroupId) -> None:
         self._lost = lost
@@ -90,7 +90,7 @@ class Groups:
 
 
 def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutation] | None = None) -> None:
-    """Write rows to these groups before a deadline. `before` contains the changes that the request has made before."""
+    """Write rows to these groups before a deadline. `before` has the request's earlier changes in other groups."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
         entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def test_a_write_that_other_groups_took_fails_with_both_parts_at_its_deadline(
 
 
 class Waits:
-    """A `ReadBarrier` for groups, one of which has no leader. Time passes when the barrier waits."""
+    """A replacement of `ReadBarrier` for groups, one of which has no leader. Time passes when the barrier waits."""
 
     def __init__(self) -> None:
         self.elapsed_ns = 0

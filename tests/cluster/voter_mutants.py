@@ -29,7 +29,7 @@ def counts_learners_for_the_quorum(plant: Plant):
 
 @mutant
 def replaces_voters_without_a_joint_membership(plant: Plant):
-    """Several voters may be replaced at the same time."""
+    """Voters are replaced, possibly several at once, without a joint membership."""
     plant(Membership, "entering", lambda self, target: target)
 
 
@@ -53,7 +53,7 @@ def never_replaces_a_voter(plant: Plant):
 
 @mutant
 def forgets_the_bound_in_a_snapshot(plant: Plant):
-    """A node that installs a snapshot no longer knows the limit of voters."""
+    """A node that installs a snapshot no longer knows the maximum number of voters."""
 
     def to_json(self, to_json=Topology.to_json):
         return {**to_json(self), "meta_voters": None}

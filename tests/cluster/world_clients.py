@@ -1,8 +1,8 @@
 """Clients of a simulated cluster: their requests, retries at other nodes, and the results.
 
-A register is a point: (device, time) of measurement x. A write sets some of a device's registers atomically, all to the
-same unique number. A deletion, or a drop of a series or of a database, empties registers. A read returns all registers
-of a device, and their count, from one view.
+A register is a point: (device, time) of measurement x. A write atomically sets some of a device's registers to one
+unique number. A deletion, or a drop of a series or of a database, empties registers. A read returns all registers of a
+device, and their count, from one view.
 
 A client's write has a request number. An unanswered request is repeated with that number at another node until the
 client gives up; the outcome of the request is then unknown. A drop has no number, so each attempt counts as a separate
@@ -37,20 +37,19 @@ if TYPE_CHECKING:
 
 DATABASES = ("root.a", "root.b")
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
-#: One timestamp in each of four slices, and two in the first.
+#: Timestamps in five slices: two in the first slice, and one in each of the other slices.
 TIMES = (5, 7, 105, 205, 305, 405)
 #: A time range that contains all of `TIMES`.
 _WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
-#: How long a client waits after it has opened a view, before it reads the view. Replicas may crash or be replaced
-#: meanwhile.
+#: The seconds that a client may wait between opening and reading a view. Replicas may crash or be replaced meanwhile.
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
 #: The maximum number of operations on a device. It is low, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
-#: The number of consecutive weak reads, each at any node. A later read must show at least the points that an earlier
-#: one showed.
+#: The number of consecutive weak reads, each at any node. A later read must show at least the points that earlier reads
+#: showed.
 _WEAK_READS = 3
 #: The fraction of reads with a time range.
 _BOUNDED_SHARE = 0.4
@@ -75,7 +74,7 @@ def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[i
 
 
 def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
-    """Count points as aggregates do, from statistics where these are exact."""
+    """Count points like an aggregate, from statistics where these are exact."""
     count = 0
     request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time, grid=WindowGrid())
     reader = view.open(request)
@@ -113,9 +112,9 @@ class Registers:
         *,
         stale: bool = False,
     ) -> None:
-        """Record an operation on some registers that has just ended.
+        """Record an operation on some registers; the operation has just ended.
 
-        The consistency of a connection is fixed. So a client's strong reads and its other reads belong to different
+        The consistency of a connection is fixed, so a client's strong reads and its other reads belong to different
         sessions.
         """
         now = self._world.threads.now_ns
@@ -148,7 +147,7 @@ class Registers:
 
 
 class Probe:
-    """A check after healing: a node must be able to write to every group and to read from it."""
+    """A check after healing: through a node, every group must accept a write and a read."""
 
     def __init__(self, world: World, node: NodeId) -> None:
         self.name = f"a write and a read through node {node}"
@@ -213,7 +212,7 @@ def write(life: Life, device: str, times: Sequence[int], value: int, request: Wr
 def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
     """Open a view; return it with its read point, which is complete only after the view has been read.
 
-    The caller closes it.
+    The caller must close the view.
     """
     database = life.node.database
     point = database.read_point(consistency, horizon)
@@ -235,7 +234,7 @@ class Client:
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
         #: An impatient client repeats a request while the first attempt is in progress.
         self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
-        #: The range of times that the client writes, deletes and reads.
+        #: The time range in which the client writes, deletes and reads.
         self.window = _WINDOW
         #: The timeout of a drop, which is not repeated.
         self.drop_seconds = 20.0
@@ -367,8 +366,8 @@ class Client:
                 return known is not None and MEASUREMENT in known.series
 
             # Like a query, look up the series first, and then read the points. While a series is being dropped, some
-            # groups have points of it and others do not. No query reads these points, not even if the series has been
-            # created again by then.
+            # groups still have points of it. No query reads these points, even if the series has been created again
+            # meanwhile.
             sources = [(device, time)]
             is_there = settled_plan(database, point, [pattern], look_up, lambda there: sources if there else ())
             database.finish_schema_read(point)
@@ -409,7 +408,7 @@ class Client:
         """Return the timestamps in the window."""
         return [t for t in self.world.timestamps if self.window.start <= t < self.window.end]
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
 
     def _node(self) -> NodeId:
         return self.random.choice(self.world.ids)
@@ -423,7 +422,7 @@ class Client:
     def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
         """Try one node after the other.
 
-        If `only` is True, a single group decides. Then a refusal or a missing leader means that the request has no
+        If `only` is True, a single group decides, and a refusal or a missing leader means that the request has no
         effect.
         """
         threads = self.world.threads

@@ -1,8 +1,8 @@
 """The disk of a simulated node: a power cut may lose some or all unsynced writes, and operations take time.
 
-A crash of the process loses nothing. After a power cut, each file has its synced content, followed by all, none or the
-first part of its unsynced writes, or by zeros; of the journal of moves (`disk_model`), a prefix is durable, or all
-moves except one.
+A crash of the process loses no writes. After a power cut, each file has its synced content, followed by all, none or
+the first part of its unsynced writes, or by zeros. In the journal of moves (`disk_model`), a prefix of the moves is
+durable, or all moves except one.
 
 A sync takes effect at the end of its duration, and every other operation at the beginning of its duration. Since
 operations take time, a crash can occur in the middle of a task.
@@ -22,7 +22,7 @@ _ZEROS_MAX = 64
 
 
 class WorldDisk(DiskModel):
-    """The disk of one node: implements `saros_storage.io.disk.Disk` for its tasks."""
+    """The disk of one node, which implements `saros_storage.io.disk.Disk` for the node's tasks."""
 
     def __init__(self, threads: Threads) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class WorldDisk(DiskModel):
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
-        """Let a task call `die` at the end of the given number of further operations. `die` kills the node."""
+        """Call `die`, which kills the node, in a task after the given number of further operations."""
         self._fatal = (self._operations + operations, die)
 
     def live_on(self) -> None:
@@ -51,7 +51,7 @@ class WorldDisk(DiskModel):
         self._fatal = None
 
     def _put_survivors(self, disk: WorldDisk) -> WorldDisk:
-        """Copy the content that this disk has after a power cut to another disk."""
+        """Copy to another disk the content that this disk has after a power cut."""
         journal = self.journal
         kept = journal[: self._random.randrange(len(journal) + 1)]
         if len(journal) > 1 and self._random.random() < 0.1:
@@ -62,7 +62,7 @@ class WorldDisk(DiskModel):
         return disk.put(files, [path for path in nodes if path not in files])
 
     def _spend(self, most_ns: int, least_ns: int = 0) -> None:
-        """Let the time of an operation pass. The node may crash instead."""
+        """Let the time of an operation pass. The node may crash during this time."""
         if self._threads.current is self._threads.main:
             return
         self._operations += 1
@@ -160,7 +160,7 @@ class WorldDisk(DiskModel):
 
 
 class WorldFile:
-    """A file of a world's disk: implements `saros_storage.io.disk.File`."""
+    """A file of a world's disk; implements `saros_storage.io.disk.File`."""
 
     def __init__(self, disk: WorldDisk, inode: Inode) -> None:
         self._disk = disk

@@ -1,4 +1,4 @@
-"""The operator that grows and shrinks a simulated cluster during its faults: one change after the other.
+"""The operator, which grows and shrinks a simulated cluster during its faults, one change after the other.
 
 Nodes join, leave, and replace each other; slots are placed by hand; changes are aborted. A joining node may be lost
 permanently: its change is aborted, or the node is given up and removed by another change. With only one replica, a node
@@ -6,8 +6,8 @@ is lost only before it has any data, since that data would be lost with it. In b
 steps of changes, some commands are late: an abort past the point of no return, a second change during another, or a
 step of a finished change. Late commands must have no effect.
 
-After each step, the operator looks up the result of the step, since the reply may have been lost. When faults have
-ended, every change must end, no node may be waiting to join, and every removed node must know that it is removed.
+After each step, the operator looks up the result of the step, since the reply may have been lost. After faults have
+ended, every change must end, no node may be waiting to join, and every removed node must know of its removal.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: The smallest number of members of the meta group with which it survives the loss of one of them in any state of a
-#: change.
+#: The minimum number of members with which the meta group survives the loss of a member in any state of a change.
 _MEMBERS_TO_LOSE = 3
 #: In a beset world (`is_beset`), the probability that the operator sends a command too late when
 #: the operator checks on a change.
@@ -52,7 +51,7 @@ class Operator:
         self.world = world
         self.random = world.random
         self.done = False
-        #: True after faults have ended: the operator begins only changes that finish earlier changes.
+        #: True after faults have ended; the operator then begins only changes that finish earlier changes.
         self.stopping = False
         self._tokens = 0
 
@@ -78,9 +77,9 @@ class Operator:
         self.world.ids = [node for node in topology.in_state(NodeState.IN) if node not in self.world.lost]
 
     def _is_over(self) -> bool:
-        """Return whether the meta leader has nothing more to do.
+        """Return whether no change is left to do, according to the leader of the meta group.
 
-        The other nodes are not asked: they may have just restarted.
+        The other nodes are not asked, since they may have just restarted.
         """
         lives = [member.life for member in self.world.members.values() if member.is_up]
         leader = next((life for life in lives if life.host.leads(META)), None)

@@ -2,10 +2,10 @@
 
 Contents:
 
-    Figures     the figures of one run, which can be added
-    MUTANTS     (raft_, cluster_, growth_, voter_mutants) functions that plant one mistake each:
+    Figures     the figures of one run; figures of several runs can be added
+    MUTANTS     in raft_mutants, cluster_mutants and other modules: functions that each plant one mistake with
                 plant(class, name, replacement)
-    hunt        runs seeds in turn, until a world reports a violation
+    hunt        runs the worlds of seeds in turn, until a world reports a violation
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cluster.world_threads import Place
 
 Plant = Callable[[object, str, object], None]
 Mutant = Callable[[Plant], None]
-#: The number of seeds within which a mistake must be found; otherwise the world does not check enough.
+#: The maximum number of seeds until a mistake must be found; otherwise the world does not check enough.
 SEEDS_MAX = 2_000
 
 
@@ -29,7 +29,7 @@ class Figures:
 
     seeds: int = 0
     seconds: float = 0.0
-    #: Completed operations of clients.
+    #: The number of completed operations of clients.
     operations: int = 0
     elections: int = 0
     faults: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Figures:
 
 
 def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
-    """Return a decorator that appends the decorated functions, each of which plants a mistake, to a list."""
+    """Return a decorator for functions that plant a mistake; the decorator appends the functions to a list."""
 
     def mutant(do: Mutant) -> Mutant:
         mutants.append(do)

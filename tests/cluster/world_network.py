@@ -1,9 +1,9 @@
 """The network of a simulated world, which delays, duplicates and loses messages between nodes and clients.
 
-    send       a batch through the codec, with delay, loss and duplicates    -> `receive` of the node, one task for each
+    send       a batch -> codec, delay, loss, duplicates -> `receive` of the node, which has one task for this
     call       request -> a task at the other node -> reply                   delayed; lost if the link is cut meanwhile
     stream     request -> a task at the other node, which continues when its last reply was taken
-    exchange   the same as `call`, for a client's request to a node
+    exchange   like `call`, but for a client's request to a node
 
 A cut is one-way. A request fails after a short time if the node is down, shortly after a crash if the node crashes
 during the request, and at the timeout if the node is unreachable. Calls and streams are not lost or duplicated at
@@ -34,7 +34,7 @@ OUTSIDE = NodeId(0)
 
 @dataclass(slots=True)
 class _Waiting(Generic[T]):
-    """The future reply, or error, that a task waits for."""
+    """The future reply, or the error, for which a task waits."""
 
     task: Task
     value: T | None = None
@@ -65,7 +65,7 @@ class WorldNetwork:
         self.delay_ns = chance.choice((1_000_000, 5_000_000, 20_000_000))
         self.loss = chance.choice((0.0, 0.0, 0.02, 0.15))
         self.doubles = chance.choice((0.0, 0.03))
-        #: Whether messages from one node to another may be reordered.
+        #: True if messages from one node to another may be reordered.
         self.overtakes = chance.random() < 0.5
         self.cuts: set[tuple[NodeId, NodeId]] = set()
         #: Nodes whose connections for messages are broken. Their connections for requests work.
@@ -107,7 +107,7 @@ class WorldNetwork:
     ) -> None:
         """Call `arrive` as soon as the link is not cut.
 
-        If it is cut for as long as connections retransmit, call `lost`.
+        If the link stays cut for as long as connections retransmit, call `lost` instead.
         """
         self._carry_until(sender, receiver, arrive, lost, self.threads.now_ns + _SILENCE_NS)
 
@@ -129,7 +129,7 @@ class WorldNetwork:
     # ------------------------------------------------------------------ messages
 
     def send(self, sender: NodeId, receiver: NodeId, messages: Sequence[Message]) -> None:
-        """Send messages of a node."""
+        """Send messages from one node to another."""
         data = encode_batch(messages)
         for _ in range(2 if self.random.random() < self.doubles else 1):
             if self.random.random() < self.loss:
@@ -215,7 +215,7 @@ class WorldNetwork:
 
 
 class WorldPeers:
-    """The connections of a node to others, and its server port. Implements `Peers`."""
+    """The connections of a node to other nodes, and its server port. Implements `Peers`."""
 
     def __init__(self, network: WorldNetwork, node: NodeId, owner: object) -> None:
         self._network = network
@@ -269,8 +269,8 @@ class WorldPeers:
 class WorldStream:
     """A stream of replies; implements `Answers`.
 
-    The task at the other node makes a reply when the previous one has been taken. A message informs that task of the
-    stream's end. If the message does not arrive, the task notices the silence.
+    The task at the other node makes further replies when earlier replies have been taken. A message informs the task of
+    the stream's end. If the message does not arrive, the task notices the silence.
     """
 
     def __init__(
@@ -332,7 +332,7 @@ class WorldStream:
             self._threads.after(_SILENCE_NS, self._end_there)
         self._forget()
 
-    # ------------------------------------------------------------------ in transit
+    # ------------------------------------------------------------------ transport
 
     def _to(self, event: Callable[[], None]) -> None:
         network = self._network

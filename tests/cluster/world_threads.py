@@ -1,15 +1,15 @@
-"""Threads of a simulated world: real code on real threads, one at a time, scheduled by a seed.
+"""Threads of a simulated world: real code on real threads, of which only one runs at a time; a seed schedules them.
 
-    task        a thread that runs only while it has the baton, which it passes on when it waits
-    heap        (when, number, what): a task to resume, or an event, which is called and must not wait
+    task        a thread that runs only while it has the baton, and passes the baton on when it waits
+    heap        (when, number, what): a task to resume, or an event: a function to call, which must not wait
     now_ns      virtual time, which advances to the next item of the heap without waiting
 
-While `installed`, tasks get locks, threads and sleeps of this module instead of Python's. Python's conditions, events,
-futures and pools are built on these locks and threads. So all threads of the product are simulated without changes to
-the product, and each time it acquires a lock, another task may run.
+Within `installed`, tasks get the locks, threads and sleeps of this module instead of Python's. Python's conditions,
+events, futures and pools are built on locks and threads. All threads of the product are therefore simulated without
+changes to the product, and another task may run whenever the product acquires a lock.
 
-A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at the point that each has
-reached: the call in which the task waits raises `Killed`, and the task never waits again.
+A task may have an owner, usually a node's life. `kill` ends an owner's tasks at the point that each task has reached:
+the call in which the task waits raises `Killed`, and the task never waits again.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _real_thread = threading.Thread
 _real_sleep = time.sleep
 _real_now = time.monotonic
 
-#: If a task passes the baton too often within this time, it is spinning.
+#: A task that passes the baton too often within this time is spinning.
 _SPIN_NS = 100_000_000
 _SPIN_SWITCHES = 20_000
 Work = Callable[[], object]
-#: An attribute (object, name), and its temporary value.
+#: An attribute and its temporary value, as (object, name, value).
 Place = tuple[object, str, object]
-#: The shortest wait: a task that waits by a slower clock must not wait again and again at the same moment.
+#: The shortest wait. It prevents that a task which waits by a slower clock waits again and again at the same moment.
 _WAIT_MIN_NS = 1_000
 
 
 class Killed(BaseException):
-    """The owner of this task has crashed."""
+    """An exception that ends a task whose owner has crashed."""
 
 
 class Stuck(Exception):
-    """No task can ever run again."""
+    """An error: no task can ever run again."""
 
 
 class _Runner:
@@ -67,7 +67,7 @@ class _Runner:
         _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
-        threading.current_thread()  # registers this thread with Python, before its locks are simulated ones
+        threading.current_thread()  # register this thread with Python while Python's locks are real
         while True:
             self.gate.acquire()
             task, self.task = self.task, None
@@ -99,7 +99,7 @@ class Task:
 
 
 class Threads:
-    """The scheduler of tasks. It is created, used and closed by one thread, which is also a task."""
+    """The scheduler of tasks. One thread, which is also a task, creates, uses and closes it."""
 
     #: Idle operating-system threads.
     _idle: ClassVar[list[_Runner]] = []
@@ -120,7 +120,7 @@ class Threads:
         self.main.parked = False
         self.main.gate = _real_lock()
         self.main.gate.acquire()
-        #: The task that has the baton, which means that it alone may run; None while an event is called.
+        #: The task that has the baton, and therefore is the only task that may run; None while an event is called.
         self.current: Task | None = self.main
         self._ident = threading.get_ident()
         #: Unexpected exceptions of tasks and events, with their names.
@@ -128,7 +128,7 @@ class Threads:
         self.switches = 0
         self._checked_ns = self._checked = 0
         self.closed = False
-        #: Numbers for threads.
+        #: The numbers of simulated objects such as threads.
         self.made = count()
 
     # ------------------------------------------------------------------ tasks
@@ -270,11 +270,11 @@ class Threads:
         self._paused[owner] = max(until_ns, self._paused.get(owner, 0))
 
     def kill(self, owner: object) -> None:
-        """End the owner's tasks at the point that each has reached. The main task calls this."""
+        """End the owner's tasks at the point that each task has reached. Only the main task may call this."""
         assert self.current is self.main
         self._paused.pop(owner, None)
         tasks = self.tasks_of(owner)
-        for task in tasks:  # mark all tasks before the first one ends: its end may wake others
+        for task in tasks:  # mark all tasks first: the end of a task may wake other tasks
             task.killed = True
         for task in tasks:
             if task.done:
@@ -300,7 +300,7 @@ class Threads:
         """Return whether the calling thread has the baton."""
         return threading.get_ident() == self._ident
 
-    # ------------------------------------------------------------------ replacements of Python's
+    # ------------------------------------------------------------------ replacements of Python's functions
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -313,7 +313,7 @@ class Threads:
             return RLock(self) if self.is_here else _real_rlock()
 
         class AnyThread:
-            __init__ = _real_thread.__init__  # Python calls it for threads that it has not started
+            __init__ = _real_thread.__init__  # Python calls this for threads that it has not started
 
             def __new__(cls, *args: object, **kwargs: object) -> object:
                 return Thread(self, *args, **kwargs) if self.is_here else _real_thread(*args, **kwargs)
@@ -467,7 +467,7 @@ class _AcquiredInOrder(futures_module._AcquireFutures):
 
 
 class Thread:
-    """A simulated `threading.Thread`; it has the owner of the task that starts it."""
+    """A simulated `threading.Thread`; its owner is the owner of the task that starts it."""
 
     def __init__(
         self,
@@ -489,7 +489,7 @@ class Thread:
         self._number = next(threads.made)
 
     def __hash__(self) -> int:
-        return self._number  # not the address, since pools keep their threads in sets
+        return self._number  # not the address: pools keep threads in sets
 
     def start(self) -> None:
         me = self._threads.current

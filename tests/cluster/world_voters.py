@@ -3,12 +3,12 @@
 Settings and faults, then rules:
 
     bound            3 or 5 voters from the start; or no limit at first, as in clusters created by early versions
-    racks            named or not; sometimes all nodes of a rack lose their power
-    silence          a voter that is absent for some seconds is replaced; nodes stay away for longer than that
+    racks            with or without names; sometimes all nodes of a rack lose their power
+    silence          a voter that is absent for some seconds is replaced; nodes stay away for longer than this time
 
     one by one       voters change only by a joint membership whose old half has the former voters
     no stranger      a new voter has the entry that made it a member
-    settled          without faults, the meta group has the right number of voters, all of them nodes of the cluster
+    settled          without faults, the meta group has the right number of voters, and they belong to the cluster
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Rules:
     """The rules for the meta group's memberships on all nodes."""
 
     def __init__(self) -> None:
-        #: Applied memberships by index.
+        #: The applied memberships, by index.
         self._applied: dict[int, Membership] = {}
-        #: For each node, the last index of its log when it was last observed.
+        #: The last index of each node's log when the node was last observed.
         self._reached: dict[NodeId, int] = {}
         self._seen: set[Membership] = set()
 
@@ -95,7 +95,7 @@ class Voters:
         return True
 
     def problem(self, world: World) -> str | None:
-        """After faults have ended: return how the voters break the rules, or None."""
+        """Return the rule that the voters break after faults have ended, or None."""
         leaders = [m.life.host.status(META) for m in world.members.values() if m.is_up and m.life is not None]
         leader = max((s for s in leaders if s is not None and s.leads), key=lambda s: s.term, default=None)
         if leader is None:

@@ -3,12 +3,12 @@
 one leader          a group has at most one leader per term, among all lives of all nodes
 one log             the entry applied at an index is the same on all nodes, at all times
 in order            a replica applies entries without gaps
-one verdict         an entry has an effect (and an outcome) on all replicas or on none, also in a replay
+one verdict         an entry has the same effect and outcome on all replicas, even in a replay
 one effect          a request has an effect on a slot at only one index
 no trouble          no group stops, no flusher gives up, no thread ends with an exception
 equal               in a quiet cluster, replicas at the same entry have the same schema, points and known requests
 voters              the voters of the meta group change by the rules (`world_voters`)
-closed              no queries, reads, proposals or calls are left open
+closed              in a quiet cluster, no queries, reads, proposals or calls are open
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LASTING = (
 
 
 class Broken(AssertionError):
-    """An invariant is violated."""
+    """A violated invariant."""
 
 
 class Watch:
@@ -62,20 +62,20 @@ class Watch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._leaders: dict[tuple[GroupId, int], NodeId] = {}
-        #: For each group and index: term, kind and data of the entry.
+        #: The term, kind and data of each entry, by group and index.
         self._entries: dict[tuple[GroupId, int], tuple[int, EntryKind, bytes]] = {}
-        #: For each group and index: whether the entry had an effect, and the code of its error.
+        #: For each entry, by group and index: True if it had an effect, and the code of its error.
         self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
-        #: The index of each request's effect. The key has the group, the request, and the slot with the move that
-        #: brought it, or None if the request has no slots.
+        #: The index of the entry with each request's effect. The key contains the group, the request, and a slot with
+        #: the move that brought the slot, or None if the request has no slots.
         self._effects: dict[tuple[GroupId, int, Request, tuple[int, int] | None], int] = {}
-        #: The group and the node of a machine.
+        #: The group and the node's life of each machine.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: For each machine, the last entry that an installed snapshot covers. Queued entries up to this entry may still
-        #: come, but have no effect.
+        #: The last entry that each machine's installed snapshot contains. Queued entries up to this entry may still be
+        #: applied, but have no effect.
         self._overtaken: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: Tasks that are applying an entry, and whether it has had an effect yet.
+        #: The tasks that are applying an entry; True if the entry has already had an effect.
         self._applying: dict[Task, bool] = {}
         self._rules = Rules()
 
@@ -229,8 +229,8 @@ class Watch:
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
         """Check that a request takes effect on a slot only once.
 
-        It may take effect again on slots that arrived later, or in a group that reuses the number of an abandoned
-        group.
+        The request may take effect again on slots that arrived later, or in a group that reuses the number of an
+        abandoned group.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(content=placed.tablet) for placed in command.mutation.tablets]
@@ -260,7 +260,7 @@ class Watch:
             if problem is not None and not (isinstance(problem, OSError) and problem.errno in FULL_ERRNOS):
                 raise Broken(f"{life} flushes group {group} no more: {problem!r}")
 
-    # ------------------------------------------------------------------ when it is quiet
+    # ------------------------------------------------------------------ in a quiet cluster
 
     def _lives(self) -> list[Life]:
         return [member.life for member in self._world.members.values() if member.is_up and member.life is not None]
@@ -320,7 +320,7 @@ class Watch:
         return found
 
     def _left_over(self, life: Life) -> list[str]:
-        """Return data that a node should not have: groups, slots, files in transit."""
+        """Return the data that a node should not have: groups, slots, and files in transit."""
         node, disk = life.node, life.member.disk
         topology = node.database.routing.topology
         mine = {str(group) for group in topology.groups_of(life.member.id) if group != META}

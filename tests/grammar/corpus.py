@@ -1,4 +1,4 @@
-"""Texts for the grammar's tests: the statements of the fixture files, and of the conformance sample if it exists."""
+"""Texts for the grammar's tests: statements of the fixture files, and of the conformance sample if it exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLE = Path(__file__).parents[3] / "shared" / "conformance" / "sample.jsonl"
 
 
 def cases(path):
-    """Return (input, output) of each case; a case has the input, a line `----`, the output, and an empty line."""
+    """Return (input, output) of each case. A case is the input, a line with `----`, the output, and an empty line."""
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     found = []
     for block in blocks:
@@ -26,7 +26,7 @@ def cases(path):
 
 
 def fixture_statements():
-    """Return every statement of the fixture files, valid or not."""
+    """Return every statement of the fixture files, including invalid statements."""
     return [text for path in sorted(TESTDATA.glob("*.txt")) for text, _ in cases(path)]
 
 
@@ -43,7 +43,7 @@ def sample_statements():
 
 
 def show(node):
-    """Return a short text of a tree: fields that differ from defaults, nodes of paths, kind and value of literals."""
+    """Return a short text of a tree: the non-default fields, the nodes of paths, the kinds and values of literals."""
     if isinstance(node, PathExpression):
         return "<" + "|".join(node.nodes) + ">"
     if isinstance(node, Literal):

@@ -33,7 +33,7 @@ _BOMBS = (
 
 
 def bomb(kind: int, count: int) -> str:
-    """Return a text of `kind`, in which a piece is repeated `count` times."""
+    """Return the text that repeats the piece of bomb number `kind` `count` times."""
     head, piece, middle, closing, tail = _BOMBS[kind]
     return head + piece * count + middle + closing * count + tail
 

@@ -14,7 +14,7 @@ from antlr4.atn.Transition import NotSetTransition, RuleTransition
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: Samples of each token that is not a keyword; some of the names are also names of series.
+#: Sample texts of each token that is not a keyword; some of the names are also names of series.
 SAMPLES = {
     "NAME": (
         "g",

@@ -233,7 +233,7 @@ CORPUS = [text for text in fixture_statements() if "\0" not in text]
 
 
 def varied(text, choose):
-    """Return the text with its literals and paths replaced by others, mostly of the same kinds."""
+    """Return the text with its literals and paths replaced by other literals and paths, mostly of the same kinds."""
     found = scan(text)
     parts = found.stripped.split("\0")
     for place in range(1, len(parts), 2):

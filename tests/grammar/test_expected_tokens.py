@@ -44,6 +44,6 @@ def test_a_name_is_not_taken_for_a_keyword() -> None:
 
 
 def test_a_deep_beginning_is_followed_like_a_flat_one() -> None:
-    """The parser's stacks are compared by identity; comparing deep stacks by value would exceed the recursion limit."""
+    """The parser's stacks are compared by identity; a comparison of deep stacks by value would recurse too deeply."""
     flat, deep = expected_after("select (x"), expected_after("select " + "(" * 5_000 + "x")
     assert flat.keywords == deep.keywords

@@ -1,4 +1,4 @@
-"""The committed parser equals what ANTLR generates from the current grammar files."""
+"""The committed parser equals the parser that ANTLR generates from the current grammar files."""
 
 from __future__ import annotations
 

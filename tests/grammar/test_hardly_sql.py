@@ -16,7 +16,7 @@ _QUERIES = ["select x, count(*) from root.g.* where t like 'a%' and x in (1, 2) 
 
 
 def refusal(text: str) -> int | None:
-    """Return the error code with which a text is refused, or None."""
+    """Return the error code with which a text is refused; None if the text is parsed."""
     try:
         parse(text)
     except ParseError as error:

@@ -1,4 +1,4 @@
-"""The fast lexer returns the same tokens as ANTLR's, whatever the text."""
+"""The fast lexer returns the same tokens as ANTLR's lexer for any text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
 
-#: Pieces of text in which several kinds of tokens begin alike, or a token of one kind could continue as another kind.
+#: Pieces that tokens of several kinds begin with, or that continue a token of one kind as a token of another kind.
 PIECES = (
     *"abxXeT_ .,;:*()[]+-/%=<>!&|?'\"`0123456789\n\t@#{}$é",
     *(

@@ -1,4 +1,4 @@
-"""Parsing a text without its long lists of literals gives the same statement, or the same error, as the whole text."""
+"""A parse that leaves out long lists of literals gives the same statement or error as a parse of the whole text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions are printed as equivalent SQL: if that text is parsed and printed again, the result is the same text."""
+"""Expressions are printed as equivalent SQL: parsing the printed text and printing it again gives the same text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Expression, Select
 from saros_grammar.syntax.errors import ParseError
 
-#: Texts that cannot be parsed again: `--` begins a comment, and names that are keywords lose their backquotes.
+#: Printed texts that cannot be parsed: `--` begins a comment, and names that are keywords lose their backquotes.
 ELSEWHERE = {"--a", "--1", "root", "time"}
 
 
@@ -68,7 +68,7 @@ def test_what_the_sample_holds_prints_as_sql() -> None:
     ],
 )
 def test_what_prints_parses_to_the_same_tree(text: str) -> None:
-    """Views store their expressions as such texts."""
+    """Views store their expressions as printed texts."""
     (expression,) = expressions([f"select {text} from root.a"])
     statement = parse(f"select {expression} from root.a").statement
     assert isinstance(statement, Select)

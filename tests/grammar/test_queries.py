@@ -1,4 +1,4 @@
-"""Functions for other programs that process queries: the paths in a condition."""
+"""Functions that other programs use to process queries: the paths in a condition, and a check of the condition."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from saros_grammar.syntax.errors import ParseError
 
 pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="the conformance sample is absent")
 
-#: Statements of the sample that must fail with any error: they parse, but later stages refuse them as not supported.
+#: Statements of the sample that must fail at some stage: they parse, but later stages refuse them as not supported.
 REFUSED_LATER = {
     "CREATE PIPESINK test.1 AS IoTDB (`ip` = '127.0.0.1')",
     "CREATE PIPESINK 12345 AS IoTDB (`ip` = '127.0.0.1')",

@@ -1,4 +1,4 @@
-"""Parses the sources, whose syntax trees most tests of this folder need."""
+"""A hook that parses the sources, whose syntax trees most tests of this folder need."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from house.source_tree import trees
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol() -> None:
-    """Parse the sources before the first test of this folder, so that parsing does not count as part of its time."""
+    """Parse the sources before each test; only the first call takes time, which does not count as the test's time."""
     trees()

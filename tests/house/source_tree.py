@@ -1,4 +1,4 @@
-"""The modules of the rooms, their syntax trees, and their imports of each other."""
+"""The modules of the rooms (top-level packages), their syntax trees, and their imports of each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def module_of(path: Path) -> str:
 
 @cache
 def imports(*, types: bool = False) -> Mapping[str, set[str]]:
-    """Return the modules of Saros that each module imports; if `types`, also the imports for type checkers only."""
+    """Return the modules of Saros that each module imports; with `types`, include imports for type checkers only."""
     known = {module_of(path) for path in SOURCES}
     return {module_of(path): set(_imported(trees()[path], known, types)) - {module_of(path)} for path in SOURCES}
 

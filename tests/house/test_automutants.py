@@ -1,4 +1,4 @@
-"""The mutants of a small module are created and detected; every mutant in the list of excused mutants exists."""
+"""Automatic mutants: those of a small module are created and detected, and all listed excused mutants exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import mutation  # noqa: E402 (of the benchmarks)
+import mutation  # noqa: E402 (this module is in benchmarks/)
 from campaign_automutants import CORES  # noqa: E402
 from mutation import Mutant  # noqa: E402
 

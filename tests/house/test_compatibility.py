@@ -11,7 +11,7 @@ from house.source_tree import ROOT, module_of, trees
 ROW = re.compile(r"^\| .+ \| (\d+) \| `([\w.]+)\.(\w+)` \|$", re.MULTILINE)
 DOCUMENTED = ROW.findall((ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8"))
 NUMBER_NAME = re.compile(r"_?(\w+_)?(VERSION|FORMAT|PROTOCOL)(_\d)?")
-#: Constants for versions of other projects' protocols, and constants whose names only look like version numbers.
+#: Constants for versions of other projects' protocols, and constants whose names only look like names of versions.
 OTHERS = {
     "saros_server.thrift.sessions._PROTOCOL_VERSION",
     "saros_cluster.topology.topology.FIRST_VERSION",

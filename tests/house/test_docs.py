@@ -19,7 +19,7 @@ def test_status_code_is_documented(code: int) -> None:
     assert f"| {status.code} | {status.name} |" in (DOCS / "errors.md").read_text(encoding="utf-8")
 
 
-#: The words of the documentation for the time at which a change of an option takes effect.
+#: The documentation's words for the moment when a changed option takes effect.
 EFFECTS = {Effect.NOW: "now", Effect.RESTART: "restart", Effect.NEVER: "fixed"}
 
 

@@ -1,6 +1,6 @@
 """The docs describe every function by a sentence and by an example with its result, in a table or a section.
 
-`test_docs_examples` checks the answers.
+`test_docs_examples` checks the results.
 """
 
 from __future__ import annotations

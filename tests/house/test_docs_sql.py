@@ -1,4 +1,4 @@
-"""Every statement in the boxes of the SQL reference runs, in the pages' order, and every kind of statement occurs."""
+"""Every statement in the boxes of the SQL reference runs, in the order of the pages; every kind of statement occurs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILE
 
 
 def boxes(kind: str, text: str = REFERENCE) -> list[str]:
-    """Return the statements in the boxes of a kind, such as `sql`."""
+    """Return the statements in the boxes (fenced blocks) of a kind, such as `sql`."""
     found = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
     return [line.removesuffix(";") for box in found for line in box.strip().splitlines()]
 

@@ -1,4 +1,4 @@
-"""From storage and cluster, other rooms import only the modules that their `__init__` lists as public."""
+"""The public modules of storage and cluster, listed in their `__init__`: other rooms import only these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROW = re.compile(r"^ {4}(\w+|\(room\)) +(\*|[(\w].*)$", re.M)
 
 
 def public(room: str) -> Iterator[set[str]]:
-    """Yield a set for each entry of the list in the room's `__init__`: one module, or all modules of a package."""
+    """Yield a set of modules for each entry of the room's list: a single module, or all modules of a package."""
     (path,) = ROOT.glob(f"*/{room}/__init__.py")
     _, table = (ast.get_docstring(trees()[path]) or "").split("Public:")
     known = {module_of(path) for path in SOURCES if not is_package(path)}
@@ -28,7 +28,7 @@ def public(room: str) -> Iterator[set[str]]:
 
 
 def imported_from_outside(room: str) -> Mapping[str, set[str]]:
-    """Return, for each module of the room, the modules of other rooms that import it, also for type checkers only."""
+    """Return the modules of other rooms that import each module of the room, even if only for type checkers."""
     found = defaultdict(set)
     for importer, imported in imports(types=True).items():
         for module in imported:

@@ -25,7 +25,7 @@ def _without_code(text: str) -> str:
 
 
 def _headings(page: Path) -> set[str]:
-    """Return the anchors that GitHub makes of a page's headings; a number is appended to repeated anchors."""
+    """Return the anchors that GitHub makes of a page's headings; repeated anchors have a number at the end."""
     found: set[str] = set()
     for title in re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M), re.M):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)

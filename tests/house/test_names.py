@@ -43,7 +43,7 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def known() -> set[str]:
-    """Return all words in the code's names and strings, in the names of files, and in some non-Python files."""
+    """Return all words in the names and strings of the code, in the names of files, and in some non-Python files."""
     words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
     for tree in trees().values():
         words.update(names_in(tree))

@@ -1,4 +1,4 @@
-"""NOTICE lists each third-party file in the tree, the packages in it, their licences, and the paths of the licences."""
+"""NOTICE lists each third-party file in the tree, with the file's packages, their licences, and the licence files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from house.source_tree import ROOMS, ROOT
 
-#: A file with a longer line is the output of a bundler.
+#: The maximum length of a line that we wrote; a file with a longer line is the output of a bundler.
 OWN_LINE_MAX = 1_000
-#: The suffixes of fonts, archives and compiled code, which nobody writes by hand.
+#: The suffixes of fonts, archives and compiled code, which are not written by hand.
 BINARY = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".jar", ".wasm", ".so", ".zip", ".gz")
 PACKAGE = re.compile(r"^\s*(\S+) ([\d.]+) \((\S+)\)$", re.MULTILINE)
 NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Packages have few modules, no cycles of imports, and names that are standard terms."""
+"""Packages have few modules and no import cycles, and names are standard terms."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from house.source_tree import SOURCES, imports, is_package, module_of, relative, trees
 
 MODULES_MAX = 15
-#: The docstring of an `__init__`, which must describe the package's contents, has at least this number of words.
+#: The minimum number of words in the docstring of an `__init__`, which must describe the package's contents.
 WORDS_MIN = 6
-#: Names of modules that no other database uses, with the standard term to use in place of each name.
+#: Names of modules that are not standard terms, each with the standard term to use instead.
 BANNED_MODULES = {
     "catching_up": "read_index",
     "judging": "entry_validation",
@@ -103,7 +103,7 @@ BANNED_FUNCTIONS = {
 }
 #: Existing functions with banned names, by module; the list must not grow.
 LEFT_FUNCTIONS: dict[str, set[str]] = {
-    "saros.aio.aio": {"let_go"},  # the driver's interface
+    "saros.aio.aio": {"let_go"},  # part of the driver's interface
     "saros.aio.threads": {"let_go"},
     "saros.api.connection": {"let_go"},
     "saros.api.session": {"let_go"},
@@ -112,7 +112,7 @@ LEFT_FUNCTIONS: dict[str, set[str]] = {
     "saros_cluster.database.database": {"shelf"},
     "saros_cluster.multiraft.host": {"_note", "turn"},
     "saros_cluster.multiraft.raft_log": {"_note", "note"},
-    "saros_cluster.remote.routed_view": {"shown"},  # the word of the wire
+    "saros_cluster.remote.routed_view": {"shown"},  # the name in the wire format
     "saros_engine.base.database": {"shelf"},
     "saros_engine.base.latency_histogram": {"spread"},
     "saros_engine.base.session_context": {"asker"},
@@ -130,7 +130,7 @@ LEFT_FUNCTIONS: dict[str, set[str]] = {
 def package_of(module: str, packages: set[str]) -> str:
     """Return the package that contains a module.
 
-    The root `__init__` of a room counts as a separate package, which does not contain the modules next to it.
+    The root `__init__` of a room counts as a separate package, without the modules in the same folder.
     """
     if module in packages:
         return module if "." in module else f"{module} (__init__)"
@@ -228,7 +228,7 @@ def test_only_composition_roots_name_the_protocols_of_a_server() -> None:
 
 
 def imported_names(tree: ast.Module) -> list[str]:
-    """Return the modules that a module imports, and the names that it imports from them."""
+    """Return the names of the modules that a module imports, and of the objects that it imports from modules."""
     names = []
     for node in ast.walk(tree):
         match node:

@@ -77,7 +77,7 @@ def documentation(path: Path) -> Iterator[str]:
 
 def sentences(text: str) -> Iterator[str]:
     for paragraph in re.split(r"\n\s*\n", text):
-        if not paragraph.startswith("    "):  # a drawing
+        if not paragraph.startswith("    "):  # an indented paragraph is a drawing
             yield from re.split(r"(?<=[.:;?!])\s+(?=[A-Z`])", " ".join(paragraph.split()))
 
 
@@ -96,7 +96,7 @@ def test_no_room_has_more_marked_sentences_than_before() -> None:
     assert {} == {room: (count, ALLOWED[room]) for room, count in found.items() if count > ALLOWED[room]}
 
 
-#: The allowed number of classes whose docstring only refers to another docstring, by room. Never raise it, either.
+#: The allowed number of classes whose docstring only refers to another docstring, by room. Never raise a number.
 REFERRING = {
     "benchmarks": 0,
     "cluster": 0,

@@ -1,4 +1,4 @@
-"""`make run` installs only packages that Saros needs to run; the tests' tools are a dependency group, not an extra."""
+"""`make run` installs only the packages that Saros needs at run time; tools for tests are in a dependency group."""
 
 from __future__ import annotations
 

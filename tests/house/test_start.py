@@ -1,4 +1,4 @@
-"""Importing the driver and running commands that query a server are cheap: heavy modules are imported when needed."""
+"""Importing the driver, and running commands that query a server, is cheap: heavy modules load only when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""House rules: sizes, docstrings, leftovers, and pure modules."""
+"""House rules: maximum sizes, docstrings, leftovers, and pure modules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from house.source_tree import ROOMS, ROOT, SOURCES, relative, trees
 
-#: Matches the claim in a docstring that the module is pure: its functions take values, such as `now` and events, return
-#: values, and have no other effects. A claim in the `__init__` of a package holds for all modules of the package.
+#: Matches a docstring's claim that the module is pure: its functions take values, such as `now` and events, and return
+#: values, without other effects. A claim in the `__init__` of a package holds for all modules of the package.
 PURE = re.compile(r"\bPure\b|\A[^\n]*, pure[:.]")
-#: Packages and modules that must claim to be pure, because other modules rely on that.
+#: Packages and modules that must claim to be pure, because other modules rely on their purity.
 CORES = (
     "cluster/saros_cluster/placement",
     "cluster/saros_cluster/raft",
@@ -78,7 +78,7 @@ def test_one_table_maps_data_types_to_arrow() -> None:
 
 
 def test_records_are_structs_unless_they_need_a_dataclass() -> None:
-    """Defining a dataclass takes 40 times as long as defining a struct, and every process defines hundreds."""
+    """Every process defines hundreds of records, and defining a dataclass takes 40 times as long as a struct."""
     reason = re.compile(r"\b(repr|compare|init)=False|\bmetadata=|\((WriterCommitMessage|InputPartition)\)")
     texts = {relative(path): path.read_text(encoding="utf-8") for path in SOURCES}
     assert [] == [name for name, text in texts.items() if "\n@dataclass" in text and not reason.search(text)]
@@ -101,14 +101,14 @@ def test_nothing_is_left_over() -> None:
 
 
 def is_pure(path: Path) -> bool:
-    """Return whether the module, or a package that it is in, claims to be pure."""
+    """Return whether the module or one of its packages claims to be pure."""
     packages = (trees().get(folder / "__init__.py") for folder in path.parents)
     claims = (ast.get_docstring(tree) or "" for tree in (trees()[path], *packages) if tree is not None)
     return any(PURE.search(claim) for claim in claims)
 
 
 def banned_imports(tree: ast.Module) -> set[str]:
-    """Return imports that are banned in a pure module; `import os` is allowed for functions on the text of paths."""
+    """Return the imports that are banned in a pure module; `import os` is allowed if only path functions are used."""
     banned = _imported(tree) & BANNED_IN_PURE
     names = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     plain = {alias.name for alias in names if alias.asname is None} & {"os"}

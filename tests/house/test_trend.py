@@ -47,9 +47,9 @@ def test_what_falls_or_stays_does_not_rise() -> None:
 
 def test_values_of_known_series() -> None:
     assert 2.0 == theil_sen([0, 1, 2, 3, 4], [1, 3, 5, 7, 900])
-    # Ten ascending values: S = 45, its variance 125.
+    # For ten ascending values, S is 45, and its variance is 125.
     assert (45 - 1) / 125**0.5 == pytest.approx(mann_kendall(list(range(10))))
-    # With ties: S = 4, variance (4 * 3 * 13 - 2 * (2 * 1 * 9)) / 18.
+    # With these ties, S is 4, and its variance is (4 * 3 * 13 - 2 * (2 * 1 * 9)) / 18.
     assert 3 / (120 / 18) ** 0.5 == pytest.approx(mann_kendall([1, 1, 2, 2]))
 
 

@@ -1,4 +1,4 @@
-"""Saros answers the statements of `*.sql` as IoTDB did, except for the differences in `differences.toml`."""
+"""Saros gives the same answers to the statements of `*.sql` as IoTDB, except for those in `differences.toml`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def comparison(session: Session) -> Comparison:
-    """Compare all answers with the recorded ones."""
+    """Return a comparison of all answers with the recorded answers."""
     found = Comparison()
     for topic in topics():
         for (recorded, expected), (statement, answer) in zip(recording(topic), answers(session, topic), strict=True):

@@ -5,12 +5,12 @@
     meta group     PREPARE, GROUP_READY, GO, FENCED, LOADED(slot, node), DONE(slot), CHANGE_DONE; or ABORT, GIVE_UP
 
 Raft's guarantees are assumed: a group's log is one list, and each member of the old group has applied a prefix of it. A
-write is acknowledged when it is in the log, and a strong read waits until the member that it reads has applied the
-whole log. The driver of the change is stateless: each step may happen at any time after the step's preconditions, and
-repeatedly.
+write is acknowledged when it is in the log, and a strong read at a member waits until that member has applied the whole
+log. The driver of the change is stateless: once the preconditions of a step hold, the step may happen at any time, and
+more than once.
 
-Faults: a node crashes once (its staged data is lost, its leases end, it replays its log), or node 4 is lost for good
-and given up. The coordinator may learn of changes arbitrarily late.
+Faults: a node crashes once (it loses its staged data and its leases, and replays its log), or node 4 is permanently
+lost and given up. The coordinator may learn of changes arbitrarily late.
 
 One client writes, and another client reads. `Scope` limits the number of events. `wrong` names a rule that the protocol
 omits, to show that the rule is needed.
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from protocol.explorer import Broken
 
-#: An entry of a group's log is a written value (0: a deletion) or one of these.
+#: An entry of a group's log is a written value (0: a deletion), or one of these two entries.
 FENCE, OPEN = "FENCE", "OPEN"
 DELETION = 0
 OLD_MEMBERS = (1, 2)
@@ -36,7 +36,7 @@ Values = tuple[int, ...]
 
 
 class Phase(IntEnum):
-    """The stage of the change, which is the meta group's last entry about it."""
+    """The stage of the change: the last entry about the change in the meta group's log."""
 
     PREPARE = 0
     GROUP_READY = 1
@@ -60,7 +60,7 @@ class Copy(NamedTuple):
 
     #: The values copied from the old group; while they are only staged, they are invisible, and a crash loses them.
     values: Values = ()
-    #: 0: nothing, 1: some files are staged, 2: all files are, 3: installed by one rename, durable.
+    #: 0: no data, 1: some files are staged, 2: all files are staged, 3: the data is durable, installed by one rename.
     state: int = 0
 
 
@@ -69,7 +69,7 @@ class Read(NamedTuple):
 
     #: The length of the history when the read began; a result with only older values is stale.
     since: int
-    #: The member of the old group that pins the data until the read is over; None: no member yet.
+    #: The member of the old group that pins the data until the read is over; None if no member pins it yet.
     pinned: int | None
     values: Values = ()
     #: The values read from the new group, if it was read first.
@@ -80,26 +80,26 @@ class State(NamedTuple):
     """A state of the model."""
 
     phase: Phase = Phase.PREPARE
-    #: Slots that are DONE.
+    #: For each slot, True if its DONE is in the meta group's log.
     done: tuple[bool, bool] = (False, False)
     table: Table = Table.OLD
     old: Log = ()
     #: The number of entries of the old group's log that its members have applied.
     applied: tuple[int, int] = (0, 0)
-    #: Members of the old group that have executed DROP(a).
+    #: For each member of the old group, True if it has executed DROP(a).
     dropped: tuple[bool, bool] = (False, False)
     new: Log = ()
     members: tuple[int, ...] = (JOINER, 1)
     copies: tuple[Copy, ...] = (Copy(), Copy())
     #: LOADED(slot, node) entries; repeated entries are kept only with the mistake M-E, which counts entries.
     loaded: tuple[tuple[str, int], ...] = ()
-    #: (puller, source): the source keeps data for the puller.
+    #: Pairs (puller, source); the source keeps its data for the puller.
     leases: tuple[tuple[int, int], ...] = ()
     read: Read | None = None
     #: All acknowledged writes, in order.
     history: Values = ()
     crashed: bool = False
-    #: Node 4 is permanently lost.
+    #: True if node 4 is permanently lost.
     is_lost: bool = False
 
     @property
@@ -109,7 +109,7 @@ class State(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The events that may occur: the number of writes, whether there is a read, and whether there are faults."""
+    """The events that may occur: the number of writes, and flags for a read and for faults."""
 
     writes: int = 1
     reads: bool = False
@@ -140,7 +140,7 @@ class Expansion:
             raise Broken("I8: members of the new group have different pasts")
 
     def is_over(self, state: State) -> bool:
-        """Return whether the change has ended and nothing is left of it."""
+        """Return whether the change has ended, and all of its old data and leases are gone."""
         if state.phase is Phase.ABORT:
             return True
         return state.phase is Phase.CHANGE_DONE and all(state.dropped) and not state.leases
@@ -172,7 +172,7 @@ class Expansion:
             return Table.NEW
         return Table.MIGRATING if state.phase in (Phase.FENCED, Phase.CHANGE_DONE) else Table.OLD
 
-    # ------------------------------------------------------------------ the driver: meta group, and entries elsewhere
+    # ------------------------------------------------------------------ the driver: entries of the groups' logs
 
     def _drive(self, state: State) -> Iterator[tuple[str, State]]:
         match state.phase:
@@ -254,7 +254,7 @@ class Expansion:
             yield f"LOADED(a, {node})", state._replace(loaded=_sorted(*state.loaded, ("a", node)))
 
     def _may_pull(self, state: State, at: int) -> bool:
-        """I4: pull only from a member that has applied the fence, and therefore all writes acknowledged before it."""
+        """Return whether rule I4 allows a pull: the source has applied the fence, and thus all earlier writes."""
         fence = state.fence
         if self.wrong == "M-A":
             return True
@@ -318,7 +318,7 @@ class Expansion:
                 yield f"node {node} is read (old group)", over
 
     def _read_both(self, state: State, read: Read, over: State) -> Iterator[tuple[str, State]]:
-        """Pin the old group's data until the read is over; then read the new group's newer values."""
+        """Pin the old group's data until the read is over, and then read the new group's newer values."""
         if self.wrong == "M-F" and read.newer is None:
             yield "the new group is read", state._replace(read=read._replace(newer=_values(state.new)))
             return
@@ -346,7 +346,7 @@ class Expansion:
         if self.wrong == "M-C" and state.table is Table.NEW:
             found = [*new, *old]  # the values that arrived last count as the newest
         elif self.wrong == "M-G":
-            found = [*old, *visible, *new]  # as if the new group's files were all newer
+            found = [*old, *visible, *new]  # mistake M-G: the new group's files all count as newer
         else:
             found = [*old, *new]
         value = found[-1] if found else DELETION

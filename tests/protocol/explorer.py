@@ -1,9 +1,10 @@
-"""Explore all interleavings of a small model, breadth first, so that a violation is found by the shortest path.
+"""Explore all interleavings of a small model, breadth first, so that the path to a violation is the shortest.
 
     explore(start, steps)      visit each state once; return the first violated rule, and the path to it
 
-A model is a hashable state and `steps`, which yields the possible next steps as (name, next state), or raises `Broken`
-if a step violates a rule. An end state must be reachable from every state; otherwise the protocol can get stuck.
+A model is a hashable state and a function `steps`, which yields (name, next state) of each possible step, or raises
+`Broken` if a step violates a rule. An end state must be reachable from every state; otherwise the protocol can get
+stuck.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Steps = Callable[[S], Iterable[tuple[str, S]]]
 
 
 class Broken(Exception):
-    """A rule is violated."""
+    """A violated rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Explored(Generic[S]):
     states: int
     broken: str | None = None
     way: tuple[str, ...] = ()
-    #: The number of times that each step was taken, by name.
+    #: Pairs (name of a step, number of times that it was taken).
     taken: tuple[tuple[str, int], ...] = ()
 
     def told(self) -> str:
@@ -37,7 +38,7 @@ class Explored(Generic[S]):
 
 
 def explore(start: S, steps: Steps[S], check: Callable[[S], None], is_over: Callable[[S], bool]) -> Explored[S]:
-    """Check every reachable state. `check` raises Broken."""
+    """Check every reachable state, and return the result. `check` raises Broken for a bad state."""
     came: dict[S, tuple[S, str] | None] = {start: None}
     before: dict[S, list[S]] = {start: []}
     taken: dict[str, int] = {}

@@ -1,17 +1,18 @@
-"""A model of a Raft group that replaces a member in an expansion, {1, 2, 3} by {1, 2, 4}, during leader changes.
+"""A model of a Raft group that replaces node 3 by node 4 in an expansion, while leaders change.
 
     node      term, log, commit; a leader also knows how much of its log each other node has (`match`)
-    step      an election, one entry sent (conflicting entries are truncated), a commit; each is atomic
+    step      an election, a transfer of the log (conflicting entries are truncated), or a commit; each is atomic
 
-The correct protocol: a node uses the last membership in its log, committed or not; JOINT needs a majority of the old
-members and one of the new members; NEW, which follows when JOINT is committed, needs a majority of the new members. A
+The correct protocol: the members change from {1, 2, 3} to {1, 2, 4}. A node uses the last membership in its log, even
+if that entry is not committed. While JOINT is the last membership, decisions need a majority of the old members and a
+majority of the new members. After JOINT is committed comes NEW, which needs a majority of the new members only. A
 leader changes members only after an entry of its own term is committed, and does not count replicas of earlier terms'
 entries.
 
-The argument `wrong` selects a wrong protocol. "thesis" is the method of the thesis. PRE adds node 4 when it is
-received; once PRE is done, the meta group's END removes node 3 on each node that hears of END, regardless of the node's
-log. PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two protocols
-omit JOINT, or append NEW before JOINT is committed.
+The argument `wrong` selects a wrong protocol. "thesis" is the method of the thesis: a node that receives PRE adds node
+4. Once PRE is done, the meta group appends END, and each node that hears of END removes node 3, regardless of the
+node's log. PRE is done when it is committed; in "C2", when more than half of the nodes have it. The other two wrong
+protocols omit JOINT, or append NEW before JOINT is committed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from protocol.explorer import Broken
 
 NODES = (1, 2, 3, 4)
 OLD, NEW, BOTH = (1, 2, 3), (1, 2, 4), (1, 2, 3, 4)
-#: (term, kind)
+#: The entries of a log, as (term, kind).
 Log = tuple[tuple[int, str], ...]
 
 
@@ -40,7 +41,7 @@ class Node(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of all nodes, with all elections and commits."""
+    """The state of all nodes, with the results of all elections and commits."""
 
     nodes: tuple[Node, ...]
     #: The leader of each term, from term 1 on.
@@ -58,7 +59,7 @@ class State(NamedTuple):
 
 
 class Swap:
-    """The model of the method that `wrong` names."""
+    """The model of the protocol that `wrong` selects."""
 
     def __init__(self, terms: int = 3, writes: int = 1, wrong: str | None = None) -> None:
         self.terms = terms

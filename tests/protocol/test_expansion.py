@@ -1,4 +1,4 @@
-"""The expansion's protocol in all interleavings of a small configuration: it is safe, and each rule is needed.
+"""The expansion's protocol in all interleavings of a small configuration: it is safe, and needs each of its rules.
 
 `make explore` checks larger configurations.
 """
@@ -45,7 +45,7 @@ def expand(scope: Scope, wrong: str | None = None) -> Explored[State]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", [Scope(1, reads=True, faults=True), Scope(2, reads=True)], ids=str)
 def test_slots_move_and_no_rule_is_broken(scope: Scope) -> None:
-    """Every change ends, and clients see the same as with a single group."""
+    """Every change ends, and clients read the same values as with a single group."""
     found = expand(scope)
     assert found.broken is None, found.told()
     taken = dict(found.taken)

@@ -1,4 +1,4 @@
-"""A driver of a query, for tests of the code around a driver's step."""
+"""A driver of a query that has no work, for tests of the code around a driver's step."""
 
 from __future__ import annotations
 

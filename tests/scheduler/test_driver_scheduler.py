@@ -1,4 +1,4 @@
-"""The scheduler, run with threads (events, no sleeping) or, for chosen interleavings, step by step without threads."""
+"""The scheduler: with threads, which wait for events, or step by step without threads, in chosen interleavings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
 
 class ScriptedDriver:
-    """A driver that runs one of its steps per quantum, and is finished after the last step."""
+    """A driver that runs one of its steps per quantum, and has finished after the last step."""
 
     def __init__(self, query: str, number: int, steps: list[Step]) -> None:
         self.id = DriverId(QueryId(query), 0, 0, number)
@@ -436,7 +436,7 @@ def test_lent_threads_are_few_and_one_that_is_done_makes_room() -> None:
 
         scheduler.submit([ScriptedDriver(name, 0, [step])], query=QueryId(name), listener=Listener(), lend=True)
 
-    # Each query is submitted while the previous one still runs, as another thread could do.
+    # Each query is submitted while the previous query still runs, as another thread could do.
     submit("a", lambda: submit("b", lambda: submit("c", nothing)))
     assert ["a", "b"] == ran
     run_next(scheduler)

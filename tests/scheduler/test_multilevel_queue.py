@@ -1,4 +1,4 @@
-"""The queue's policy: a scripted example (testdata/multilevel.txt) and properties."""
+"""The policy of the multilevel queue: a scripted example (testdata/multilevel.txt) and property tests."""
 
 from __future__ import annotations
 

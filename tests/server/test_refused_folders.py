@@ -80,7 +80,7 @@ def test_a_command_names_the_folder_that_it_may_not_use(
 def readable(folder: Path) -> Iterator[None]:
     """Make a folder read-only while the block runs.
 
-    If this process runs as root, the block runs as another user, who does not own the folder.
+    If this process runs as root, the block runs as another user, which does not own the folder.
     """
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)

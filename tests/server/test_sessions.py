@@ -1,6 +1,6 @@
 """Weak and mid sessions: a read at any node is at least as new as the session's earlier reads, or is marked stale.
 
-The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags behind.
+The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags.
 """
 
 from __future__ import annotations

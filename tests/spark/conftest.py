@@ -1,4 +1,4 @@
-"""The Spark session of all tests that need one, and databases served on ports."""
+"""A Spark session for all tests that need one, and databases served on ports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Spark or a server for it."""
+    """Mark the tests that start Spark or a server for Spark as slow."""
     for item in items:
         if item.path.parent == Path(__file__).parent and {"spark", "url"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)

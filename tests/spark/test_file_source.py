@@ -58,7 +58,7 @@ def test_columns_of_nulls_are_left_out_of_files(spark: Any, tmp_path: Path) -> N
 
 
 def test_a_table_of_the_catalog_reads_and_writes_a_folder(spark: Any, tmp_path: Path) -> None:
-    """Spark plans each statement separately, from the table's location given by LOCATION or by the option `path`."""
+    """Spark plans each statement separately; the table's location comes from LOCATION or from the option `path`."""
     folder = tmp_path / "a folder"
     spark.sql("select 5L time, 'root.p.d' device, 2.0D x").write.format("tsfile").mode("append").save(str(folder))
     spark.sql(f"create table archive using tsfile options (timeUnit 'us') location '{folder}'")

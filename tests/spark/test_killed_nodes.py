@@ -21,7 +21,7 @@ from saros_spark.read.scanning import Relation, Task, planned, read_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 DEVICES, ROWS = 6, 1_000
-#: The time for which a job tries other nodes.
+#: The time during which a job tries other nodes.
 PATIENCE_S = 120.0
 
 
@@ -74,7 +74,7 @@ def test_tasks_read_on_at_another_node(cluster: LocalCluster, monkeypatch: pytes
     tasks, options = killed_with_the_moment(cluster, monkeypatch)
     began = time.monotonic()
     assert EXPECTED == rows_of(tasks, options)
-    assert PATIENCE_S > time.monotonic() - began  # the job does not wait for a node that refuses connections
+    assert PATIENCE_S > time.monotonic() - began  # the job skips a node that refuses connections
 
 
 def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

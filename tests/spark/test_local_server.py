@@ -1,4 +1,4 @@
-"""The server of a folder ends with the process that started it, however that process ends."""
+"""The server of a folder ends when the process that started it ends, in any way."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import saros
 from saros_server.process.server_file import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
-#: A program that waits in short steps, because Python would handle a signal that arrives just before a long wait only
-#: after the wait. It restores the handling of SIGINT, which processes in the background of a shell ignore.
+#: A program that waits in short steps: if a signal arrived just before a long wait, Python would handle it only after
+#: the wait. The program restores the handling of SIGINT, which background processes of a shell ignore.
 WANTS = """
 import select, signal, sys, saros_spark
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,7 +28,7 @@ with saros_spark.serving(sys.argv[1]) as url:
 """
 COLUMNS = ("Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS", "anomaly")
 ROWS = 600
-#: JVM options for a short run: one compiler, one thread for garbage collection.
+#: JVM options for a short run: only the fast compiler, and one thread for garbage collection.
 QUICK = 'spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"'
 #: A time limit that only a failing test reaches.
 PATIENCE_S = 120

@@ -93,7 +93,7 @@ def test_a_folder_that_nobody_serves_says_how_to_serve_it(tmp_path: Path) -> Non
 #: Options that Spark itself passes to a source: a stream's name and checkpoint, and arguments of `load` and `save`.
 SPARKS = {"checkpointLocation", "path", "paths", "queryName"}
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
-#: The options described by each section of the document, without those of earlier sections ("as above").
+#: The options described by each section of the document, without options of earlier sections ("as above").
 SECTIONS = {
     "What to read": [faces.READ],
     "Writing": [faces.WRITE],

@@ -65,7 +65,7 @@ def test_what_a_file_may_not_say_is_named(text: str, said: str) -> None:
 
 
 def test_scalars_are_of_the_types_that_keys_have() -> None:
-    """A date, a column called `no`, digits and numbers are parsed as they are written."""
+    """A date, a column called `no`, digits and numbers get the types of their keys."""
     made = parse(
         "database: d\nuser: 007\nspark: {conf: {spark.sql.shuffle.partitions: 8}}\nsteps:\n"
         "  - import: {files: [a], rejected: null, rejected_max: 1e-2}\n"

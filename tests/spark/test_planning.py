@@ -1,4 +1,4 @@
-"""Slices cover a relation exactly, even if estimates are wrong; times and durations are parsed as users write them."""
+"""Slices cover a relation exactly, even if estimates are wrong; users' forms of times and durations are parsed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ bound = st.none() | st.integers(-150, 350)
 def test_each_point_of_a_relation_is_in_one_slice(
     devices: list[tuple[Extent, dict[str, DataType]]], start: int | None, end: int | None, points: int
 ) -> None:
-    """Points outside the estimated range are covered, too, since estimates may be stale."""
+    """The slices also cover points outside the estimated range, since estimates may be stale."""
     if start is not None and end is not None and start >= end:
         start, end = end, start
     named = {f"root.d{number}": part for number, part in enumerate(devices)}

@@ -1,4 +1,4 @@
-"""Relations without Spark: schemas and rows as Arrow data, for each type, layout and option."""
+"""Relations, tested without Spark: schemas and rows as Arrow data, for each type, layout and option."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.
         _connection.cache_clear()
 
 
-# ---------------------------------------------------------------------------------------------- one moment for a job
+# ---------------------------------------------------------------------------------------------- one snapshot for a job
 
 
 def job(url: str, path: str, **options: object) -> tuple[Any, list[Any], pa.Schema]:
@@ -418,7 +418,7 @@ def test_a_job_reads_on_when_its_server_was_started_anew(url: str) -> None:
     ids=lambda options: " ".join(map(str, options.values())) or "by_device",
 )
 def test_a_job_fails_whose_series_are_dropped(url: str, options: dict[str, object], *, database: bool) -> None:
-    """The read fails even if other devices of the task have series of that name; unrelated drops have no effect."""
+    """The read fails even if other devices of the task have series of the same name; unrelated drops do not matter."""
     with saros.connect(url) as connection:
         for name in ("a", "b", "other"):
             device = f"root.drop.{name}" if name != "other" else "root.spared.other"

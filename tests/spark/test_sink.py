@@ -26,7 +26,7 @@ def writer(frame: Any, url: str, **options: str) -> Any:
 def test_a_frame_becomes_points_though_a_task_fails_once(
     spark: Any, url: str, folder: Path, method: str, *, shared: bool
 ) -> None:
-    """The failing task has already written half of its rows; every row is still read back once."""
+    """The failing task has already written some of its rows; every row is still read back exactly once."""
     name = f"{method}_{shared}"
     marker = str(folder / f"failed-{name}")
 

@@ -67,7 +67,7 @@ def test_a_schema_of_the_users_chooses_columns(spark: Any, plant: str) -> None:
 
 @pytest.mark.parametrize("push_down", ["false", "true"])
 def test_spark_answers_rightly_when_a_frame_is_used_twice(spark: Any, plant: str, push_down: str) -> None:
-    """Spark 4.3 returns wrong results here for sources that accept filters, whatever the setting."""
+    """Spark 4.3 returns wrong results here for sources that accept filters, with either value of the setting."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", push_down)
     try:
         frame = saros_spark.scan(spark, plant, "root.ten.d")
@@ -90,7 +90,7 @@ def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
 
 
 def test_a_table_of_the_catalog_keeps_its_options(spark: Any, plant: str) -> None:
-    """Reads, appends and overwrites in separately planned statements all use the table's options."""
+    """Reads, appends and overwrites use the table's options, although Spark plans each statement separately."""
     with saros.connect(plant) as connection:
         connection.insert("root.table.d", np.arange(10), {"x": np.arange(10.0)})
     options = f"url '{plant}', devices 'root.table.d', startTime '2'"

@@ -1,4 +1,4 @@
-"""Folders of TsFiles, without Spark: schemas, partition columns from folder names, pruning by statistics, rows."""
+"""Folders of TsFiles, tested without Spark: schemas, partition columns from folder names, pruning, and rows."""
 
 from __future__ import annotations
 

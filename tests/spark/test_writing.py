@@ -1,4 +1,4 @@
-"""Tasks that write, without Spark: rows by device, errors for rows that do not fit, tablets and sealed files."""
+"""Tasks that write, tested without Spark: rows by device, errors for unsuitable rows, tablets and sealed files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def options(url: str, folder: Path, request: pytest.FixtureRequest) -> WriteOpti
 
 
 def face(options: WriteOptions) -> str:
-    """Return the way in which rows are written, as part of a name."""
+    """Return a text for the method of writing, for use in names."""
     return f"{options.method}_{'shared' if options.bulk_folder else 'sent'}"
 
 
@@ -197,7 +197,7 @@ def test_a_commit_that_is_cut_after_the_server_carried_it_out_has_one_effect(
 def test_a_commit_that_comes_again_as_a_whole_has_one_effect(
     options: WriteOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit has more files than the sequence numbers that a node remembers per client."""
+    """The commit has more files than a node remembers sequence numbers for each client."""
     monkeypatch.setattr(writing, "SEQUENCES_KEPT", 2)
     monkeypatch.setattr(writing, "discard", lambda *_: None)
     part = batch(time=[1, 2], device=["root.whole.d"] * 2, x=[1.0, 2.0])
@@ -268,7 +268,7 @@ def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> 
             write(scope, bad, overwrite=True, job=f"bad-{len(said)}")
 
 
-# ---------------------------------------------------------------------------------------------- files that are uploaded
+# ---------------------------------------------------------------------------------------------- uploaded files
 
 
 def test_uploaded_files_are_seen_after_the_commit_and_a_job_that_is_over_takes_no_more(url: str, folder: Path) -> None:
