@@ -1,4 +1,4 @@
-"""SHOW and COUNT of many devices and series: what they list, and that LIMIT ends the work."""
+"""SHOW and COUNT of many devices and series: the order and parts of the lists, and the end of the work at LIMIT."""
 
 from __future__ import annotations
 
