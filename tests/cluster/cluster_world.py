@@ -57,6 +57,7 @@ from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.routing import proposer
 from saros_cluster.topology.topology import Node, Topology
 from saros_engine.extensions.triggers import Triggers
+from saros_engine.writes.automatic_schema import AutomaticSchema
 from saros_engine.writes.writer import Writer
 from saros_server.cluster import background, leader_balancing
 from saros_server.cluster.node import ClusterNode, Environment
@@ -176,7 +177,8 @@ class Member:
             else:
                 break
         life.node = node
-        life.writer = Writer(node.database, 1, self.clock, Triggers(lambda: node.database.schema.catalogue))
+        triggers = Triggers(lambda: node.database.schema.catalogue)
+        life.writer = Writer(node.database, AutomaticSchema(), self.clock, triggers)
         world.note(f"{life} is open")
 
     def crash(self, *, power: bool) -> None:
