@@ -16,6 +16,9 @@ from waiting import PATIENCE_S, wait_until
 
 PROGRAM = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not installed")
+needs_mosquitto_clients = pytest.mark.skipif(
+    PROGRAM is None or shutil.which("mosquitto_pub") is None, reason="mosquitto or its clients are not installed"
+)
 
 
 class Mosquitto:

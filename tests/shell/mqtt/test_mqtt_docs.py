@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from free_ports import HOST
 from shell.mqtt.command_process import receiving
-from shell.mqtt.mosquitto import needs_mosquitto, running
+from shell.mqtt.mosquitto import needs_mosquitto_clients, running
 
 from saros_shell.mqtt.dead_letters import DeadLetter, DeadLetterFile
 
@@ -25,7 +25,7 @@ def commands_of(program: str) -> list[list[str]]:
     return [words[1:] for words in COMMANDS if words[0] == program]
 
 
-@needs_mosquitto
+@needs_mosquitto_clients
 @pytest.mark.slow
 def test_the_walk_through(tmp_path: Path) -> None:
     (bridge, shell) = commands_of("saros")
