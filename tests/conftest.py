@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Generator
 
@@ -20,6 +21,10 @@ os.environ.setdefault("SAROS_HTTP_PORT", "0")
 
 # Tests compare compiled kernels with their Python versions, so the first call of a kernel must compile it.
 os.environ.setdefault("SAROS_JIT", "eager")
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and so do the processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Tests that take longer than this on an idle machine are marked `slow`, and `make quick` does not run them.
 SLOW_S = 1.0
