@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from saros_cluster.placement.ring import NodeId
+from saros_storage.base.errors import StorageError
+
+#: The code of errors about nodes that do not answer.
+UNREACHABLE = 2016
 
 
 class OtherNodes(Protocol):
@@ -17,3 +21,8 @@ class OtherNodes(Protocol):
         Return the result of `ClusterRequests.answer` on each node, or the reason why it did not answer.
         """
         ...
+
+
+def partly_done(done: str, silent: Sequence[str]) -> StorageError:
+    """Return the error of a statement that the silent nodes have not carried out; `done` says what the others did."""
+    return StorageError("; ".join([done, *silent]), code=UNREACHABLE)

@@ -20,7 +20,7 @@ from saros_cluster.users.privileges import Privilege
 from saros_engine.base.access import Access
 from saros_engine.base.database import Database
 from saros_engine.base.errors import QueryNotFound
-from saros_engine.base.other_nodes import OtherNodes
+from saros_engine.base.other_nodes import OtherNodes, partly_done
 from saros_engine.base.query_registry import QueryRegistry, RunningQuery
 from saros_engine.base.row_set import Row, RowSet
 from saros_engine.base.slow_queries import SlowQueries, SlowQuery
@@ -31,13 +31,11 @@ from saros_engine.show.configuration_requests import ConfigurationRequests
 from saros_engine.show.show_stored import FIELDS, check_whole, show_stored, silent_row
 from saros_grammar.syntax.ast import Show, ShowKind
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
 
 #: The kind of the messages that carry questions to other nodes.
 TELL = "tell"
 _MODE = "mode"
-_UNREACHABLE = 2016
 _TEXT = DataType.TEXT
 _QUERY_FIELDS = (
     Field("Time", DataType.TIMESTAMP),
@@ -161,7 +159,7 @@ class ClusterRequests:
             raise QueryNotFound(query, silent)
         if query is None and silent:
             ended = f"{count} {'query was' if count == 1 else 'queries were'} ended on the other nodes"
-            raise _partly_done(ended, silent)
+            raise partly_done(ended, silent)
         return count
 
     def clear(self, *, local: bool) -> int:
@@ -180,7 +178,7 @@ class ClusterRequests:
         answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
         silent = [answer for _, answer in answers if isinstance(answer, str)]
         if silent:
-            raise _partly_done("the mode was set on the other nodes", silent)
+            raise partly_done("the mode was set on the other nodes", silent)
         return 1 + len(answers)
 
     def _clear(self) -> None:
@@ -259,11 +257,6 @@ class ClusterRequests:
 def _visible_user(access: Access) -> str | None:
     """Return the user whose queries the session may see and end, or None if it may do so for all users."""
     return None if access.may(Privilege.MAINTAIN) else access.user
-
-
-def _partly_done(done: str, silent: Sequence[str]) -> StorageError:
-    """Return the error of a statement that the silent nodes have not carried out."""
-    return StorageError("; ".join([done, *silent]), code=_UNREACHABLE)
 
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:

@@ -16,7 +16,7 @@ from saros_cluster.multiraft.peers import BadRequest
 from saros_cluster.placement.ring import NodeId
 from saros_engine.base.errors import NotSupportedError
 from saros_engine.base.node_settings import NodeSettings
-from saros_engine.base.other_nodes import OtherNodes
+from saros_engine.base.other_nodes import UNREACHABLE, OtherNodes, partly_done
 from saros_engine.base.row_set import RowSet
 from saros_engine.plan.plan import Field
 from saros_storage.base.errors import StorageError, UserMistake
@@ -24,7 +24,6 @@ from saros_storage.base.types import DataType
 
 _CONFIGURATION = "configuration"
 _PREFIX = json.dumps([_CONFIGURATION])[:-1].encode()
-_UNREACHABLE = 2016
 _NO_NODE = 2003
 _FIELDS = tuple(
     Field(name, DataType.TEXT)
@@ -75,7 +74,7 @@ class ConfigurationRequests:
         answers = [] if node is not None or self._others is None else self._others.ask_each(question)
         failed = [answer for _, answer in answers if isinstance(answer, str)]
         if failed:
-            raise StorageError("; ".join(["the other nodes have the new options", *failed]), code=_UNREACHABLE)
+            raise partly_done("the other nodes have the new options", failed)
         return 1 + len(answers)
 
     def _ask(self, question: bytes, node: int | None) -> bytes:
@@ -84,7 +83,7 @@ class ConfigurationRequests:
             raise UserMistake(f"the cluster has no node {node}: SHOW CLUSTER lists its nodes", code=_NO_NODE)
         answer = answers[NodeId(node)]
         if isinstance(answer, str):
-            raise StorageError(answer, code=_UNREACHABLE)
+            raise StorageError(answer, code=UNREACHABLE)
         return answer
 
     # ------------------------------------------------------------------ this node

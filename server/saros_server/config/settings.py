@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import Field, asdict
+from dataclasses import Field
 from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,6 @@ from saros_storage.folder.layout import write_durably
 from saros_storage.io.disk import Disk
 
 logger = logging.getLogger(__name__)
-
-_DEFAULTS = asdict(Configuration())
 
 
 class Settings:
@@ -86,7 +84,7 @@ class Settings:
             SettingRow(
                 name=name,
                 value=option_text(getattr(current, name)),
-                default=option_text(_DEFAULTS[name]),
+                default=option_text(option.default),
                 after_restart=option_text(getattr(loaded.values, name)),
                 source=loaded.sources[name],
                 effect=option.metadata["effect"].value,

@@ -136,7 +136,7 @@ class Node:
                 clock,
                 engine_options(configuration, spill_folder),
                 None if cluster is None else cluster.services,
-                UserStatements(ground.directory, partial(_hash_new, settings), _new_secret),
+                UserStatements(ground.directory, partial(_hash_new, configuration), _new_secret),
                 here if cluster is None else cluster.sync,
                 mode,
                 settings,
@@ -219,10 +219,10 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
     return _Storage(node.database, node.directory, node.synced.receiver, set_limits, certificates, node)
 
 
-def _hash_new(settings: Settings, user: str, password: str) -> str:
+def _hash_new(configuration: Configuration, user: str, password: str) -> str:
     """Return the hash of a new password. Raises UserMistake 2041 if the password is too weak."""
     check_password(user, password)
-    return hash_password(password, Cost(settings.current.password_cost))
+    return hash_password(password, Cost(configuration.password_cost))
 
 
 def _new_secret() -> Secret:
